@@ -400,7 +400,7 @@ impl Drop for Engine {
     }
 }
 
-/// Checks what can be said of a request by itself.
+/// Checks what can be checked without other data: the texts, the plan's size and the conversation's name.
 fn check_request(request: &ChatRequest) -> Result<(), Fault> {
     let length = request.message.chars().count();
     if invisible::without_invisible(&request.message).trim().is_empty() {

@@ -105,9 +105,8 @@ impl ActiveRun {
         lock(&self.commands).take()
     }
 
-    /// Leaves the run if nothing is pending: later commands are not accepted. No command can arrive in
-    /// between, because commands are sent under the same lock. `is_cancel_requested` tells whether a
-    /// cancel request is pending.
+    /// Leaves the run if nothing is pending, and accepts no later commands. No command can arrive between the two, because
+    /// commands are sent under the same lock. `is_cancel_requested` tells whether a cancel request is pending.
     pub(crate) fn leave_if_idle(
         &self,
         commands: &mut CommandReceiver,
@@ -142,7 +141,8 @@ pub struct RunWatch {
     pub task: TaskId,
     pub(crate) events: broadcast::Receiver<PublishedRunEvent>,
     pub(crate) feed: Arc<AnswerFeed>,
-    /// Of the subscription of a request: until its caller says that it only waits for the answer.
+    /// Whether the holder may read the answer as it is written. Only for the subscription of a request, until its caller says
+    /// that it only waits for the whole answer.
     follower: Option<FeedFollowerGuard>,
     cancel: watch::Sender<Option<CancelRequest>>,
 }

@@ -1,6 +1,7 @@
-//! Idle conversations that are soon read again, since their streams are short: how many of them stay in memory is bounded.
-//! Most requests of clients that keep no conversation are the only one of theirs, and there may be a thousand of these a second,
-//! each of which would stay for a minute. A longer conversation is not among them: reading it again takes as long as it is.
+//! Idle conversations with short streams, which are quick to load again: a bounded number of them stays in memory. Most
+//! requests of clients without conversations open a session that is never used again. There may be a thousand of these a
+//! second, each of which would stay in memory for a minute. Longer conversations are not counted here, because loading them
+//! again takes longer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use actix::prelude::*;
 
 use crate::mutex::lock;
 
-/// The most events in the stream of a conversation that is soon read again: its first turn.
+/// Maximum number of events in a short stream: that of a conversation with one turn.
 pub(crate) const SHORT_STREAM: u64 = 1;
 
 /// Asks a conversation to end its actor now, if it has nothing to do.
@@ -25,13 +26,13 @@ pub(crate) struct IdleConversations {
 }
 
 impl IdleConversations {
-    /// Room for `most` conversations.
+    /// Room for `max` conversations.
     pub(crate) fn new(max: usize) -> Self {
         Self { max, table: Arc::default() }
     }
 
-    /// A conversation has nothing to do, until its place is dropped. Asks those that wait longest to unload, if there are
-    /// too many.
+    /// Adds a conversation that is idle until it drops the returned place. If there are too many, asks those that have been
+    /// idle longest to unload.
     pub(crate) fn enter(&self, conversation: Recipient<UnloadMessage>) -> IdlePlace {
         let (number, over) = lock(&self.table).enter(conversation, self.max);
         for conversation in over {
@@ -56,7 +57,7 @@ impl Drop for IdlePlace {
     }
 }
 
-/// What waits, in the order in which it came.
+/// The idle conversations, in the order in which they became idle.
 struct IdleTable<T> {
     last: u64,
     waiting: BTreeMap<u64, T>,
@@ -69,7 +70,7 @@ impl<T> Default for IdleTable<T> {
 }
 
 impl<T> IdleTable<T> {
-    /// Enters one. Returns its number and, if there are more than `most` then, those that came first: a sixteenth at a time,
+    /// Enters one. Returns its number and, if there are more than `max` then, those that came first: a sixteenth at a time,
     /// since a thread that is woken for each costs more than what it does.
     fn enter(&mut self, one: T, max: usize) -> (u64, Vec<T>) {
         self.last += 1;

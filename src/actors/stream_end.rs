@@ -11,14 +11,14 @@ pub(crate) type SharedStreamEnd = Arc<Mutex<StreamEnd>>;
 
 /// The end of a session's stream.
 ///
-/// Each writer tells the conversation what it appended, and these reports may overtake each other: that of a run whose answer its
-/// user has read must not come without an event before its turn, or the next request would know neither. So a driver reports with
-/// its turn what others appended before.
+/// Each writer tells the conversation what it appended, and these reports may overtake each other. When a user has read the
+/// answer of a run, the next request must know that turn and every event before it. So a driver reports with its turn what
+/// others appended before.
 #[derive(Debug, Default)]
 pub(crate) struct StreamEnd {
     /// The last sequence number.
     last: u64,
-    /// The last events, as far as the conversation may not know them.
+    /// The last events, of which the conversation may not know yet.
     unreported: Vec<(u64, SessionEvent)>,
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// The most summaries at a time for each core. Most of its time a summary waits for a model: with one that takes five seconds, a
-/// core makes thirteen summaries a second, those of more than a hundred requests.
+/// Maximum number of concurrent summaries for each core. A summary mostly waits for a model: if the model takes five
+/// seconds, a core makes thirteen summaries a second, enough for more than a hundred requests.
 const PLACES: usize = 64;
 
 /// The cores for one summary whose reply is read at a time: the others serve requests.

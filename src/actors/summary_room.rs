@@ -7,9 +7,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::run::Fault;
 
-/// The most bytes of all documents of one summary: the run holds their text while it works on it.
+/// Maximum number of bytes of all documents of one summary: the run holds their text while it works on it.
 pub(crate) const MAX_TEXT: u64 = 16 * 1024 * 1024;
-/// The most bytes of all texts together: four of the largest summaries, or hundreds of usual ones.
+/// Maximum number of bytes of all texts together: four of the largest summaries, or hundreds of usual ones.
 const MAX_TEXTS: u64 = 4 * MAX_TEXT;
 /// The bytes of one permit: their number fits into what a semaphore counts.
 const UNIT: u64 = 1024;

@@ -12,7 +12,7 @@ use crate::mutex::lock;
 use crate::run::{Effect, Envelope, Event, Fault, RunState, TenantId};
 use crate::scene::Catalogue;
 
-/// Most tools of all tenants; of more, the one that was not called for the longest time is forgotten.
+/// Maximum number of tools of all tenants; of more, the one that was not called for the longest time is forgotten.
 const MAX_TOOLS: usize = 20_000;
 
 /// A tool of a tenant's scene.

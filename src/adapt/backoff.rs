@@ -8,7 +8,7 @@ pub const MAX_TIMER_MS: u64 = 600_000 + MAX_BACKOFF_MS;
 
 /// The delay before the attempt after `attempt`, which has just failed: what the server asked for, and a backoff that
 /// doubles. Half of the backoff is fixed and half depends on `seed` alone, so that calls that failed together do not
-/// return together and a replay waits equally. Calls that were sent away until the same moment are spread over a
+/// return together and a replay waits equally. Calls that a server told to wait until the same moment are spread over a
 /// quarter of that wait.
 pub fn backoff_ms(attempt: u32, backoff_ms: u64, asked_ms: Option<u64>, seed: &str) -> u64 {
     let asked = asked_ms.unwrap_or(0);

@@ -89,7 +89,7 @@ impl AskRefusal {
         self.into()
     }
 
-    /// How the consultation counts that ends with it.
+    /// The outcome of a consultation that ends with this refusal.
     pub fn outcome(self) -> ConsultationOutcome {
         match self {
             Self::Decided | Self::PersonDecides | Self::NoChoice | Self::NoTime | Self::NoModel => {
@@ -106,11 +106,11 @@ impl AskRefusal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConsultationLimits {
-    /// Most consultations of a run about which a model is asked.
+    /// Maximum number of consultations of a run in which a model is asked.
     pub max_per_run: u32,
     /// The longest that one question takes, waiting for limits and retries included, in milliseconds.
     pub timeout_ms: u64,
-    /// Most changes of the unfinished part of a run's plan.
+    /// Maximum number of changes of the unfinished part of a run's plan.
     pub max_patches: u32,
     /// How many steps in a row, of plans after the first, may end without a result before the run ends.
     pub max_idle_steps: u32,
@@ -138,8 +138,8 @@ pub enum ReplyOrigin {
     NoTurn,
 }
 
-/// The facts that decide whether a model is asked, in the order in which they count. What is not known yet is as if it
-/// allowed the question.
+/// The facts that decide whether a model is asked, in the order in which they count. A fact that is not known yet has
+/// the value that allows the question.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that are independent of each other")]
 pub struct AskingFacts {
@@ -159,7 +159,7 @@ pub struct AskingFacts {
     pub model_failed: bool,
     /// An equal question of the run was answered.
     pub answered_in_run: bool,
-    /// About how many consultations of the run a model was asked.
+    /// How many consultations of the run have asked a model.
     pub asked_in_run: u32,
     /// The run's bounds.
     pub limits: ConsultationLimits,
@@ -167,8 +167,8 @@ pub struct AskingFacts {
     pub reply: Option<ReplyOrigin>,
 }
 
-/// Decides whether a model is asked, and if not, says why: predefined logic, then the reply to an equal question, budgets,
-/// limits, and at last the question. `None`: the question is put.
+/// Decides whether a model is asked, and if not, why: predefined logic comes first, then the reply to an equal
+/// question, budgets and limits. `None` means that the model is asked.
 pub fn whether_to_ask(facts: &AskingFacts) -> Option<(ConsultationOutcome, Option<AskRefusal>)> {
     let refused = |why: AskRefusal| Some((why.outcome(), Some(why)));
     if facts.decided {

@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 /// The largest data, in bytes of JSON, about which a model is asked, and the largest value that a mapping makes of it.
 pub const MAX_MAPPED_BYTES: usize = 64 * 1024;
 
-/// Most places of a mapping.
+/// Maximum number of places of a mapping.
 pub const MAX_MAPPED_PLACES: usize = 64;
 
 const MAX_SHAPE_PLACES: usize = 160;
 
 const MAX_SHAPE_BYTES: usize = 8 * 1024;
 
-/// Most names of one object in a shape.
+/// Maximum number of names of one object in a shape.
 const MAX_SHAPE_NAMES: usize = 32;
 
 /// The longest name in a shape, in characters.
 const MAX_NAME: usize = 40;
 
-/// Most names in one place.
+/// Maximum number of names in one place.
 const MAX_SEGMENTS: usize = 12;
 
 const MAX_PLACE_BYTES: usize = 400;
@@ -53,8 +53,8 @@ enum Segment {
 }
 
 /// The shape of data: a line for each place, with the JSON types of its values there. It has neither values nor counts;
-/// elements of a list are one place. What is left out is not told: names that look like values, and what is beyond the
-/// bounds.
+/// elements of a list are one place. Names that look like values, and everything beyond the bounds, are left out
+/// without a trace.
 pub fn shape(data: &Value) -> String {
     let mut places = Vec::new();
     add_shape(String::new(), &[data], 0, &mut places);
@@ -326,7 +326,7 @@ impl Build<'_> {
     }
 }
 
-/// The size of a value in bytes of JSON, about; `None` if it is larger than `most` or deeper than `depth`.
+/// The size of a value in bytes of JSON, about; `None` if it is larger than `max` or deeper than `depth`.
 fn size_within(value: &Value, max: usize, depth: usize) -> Option<usize> {
     let own = match value {
         Value::Null | Value::Bool(_) => 5,

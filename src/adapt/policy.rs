@@ -47,7 +47,7 @@ pub struct FaultPolicy {
     /// What to do, in this order; what follows from the class where it is absent.
     #[serde(rename = "do", skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<PolicyAction>>,
-    /// Most attempts, the first included.
+    /// Maximum number of attempts, the first included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u32>,
     /// Milliseconds before the second attempt; doubled for each further one.
@@ -58,7 +58,7 @@ pub struct FaultPolicy {
     pub max_wait_ms: Option<u64>,
 }
 
-/// Most alternatives of a tool.
+/// Maximum number of alternatives of a tool.
 pub const MAX_ALTERNATIVES: usize = 4;
 
 /// The tool that is called in place of one that failed.
@@ -158,13 +158,13 @@ impl ToolPolicies {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolicyDefaults {
-    /// Most attempts of a call, the first included.
+    /// Maximum number of attempts of a call, the first included.
     pub attempts: u32,
     /// Milliseconds before the second attempt; doubled for each further one.
     pub backoff_ms: u64,
     /// The longest wait that a server may ask for, in milliseconds.
     pub max_wait_ms: u64,
-    /// Most retries of all calls of a run.
+    /// Maximum number of retries of all calls of a run.
     pub max_retries: u32,
     /// The longest that a run waits for retries in all, in milliseconds.
     pub max_wait_per_run_ms: u64,

@@ -230,8 +230,8 @@ pub fn respond(
     (PolicyChoice::Fail, weighed)
 }
 
-/// The actions to consider, in order. A write under a key is repeated once even where nothing is declared, or something
-/// else is: without that, a person would have to find out what it did.
+/// The actions to consider, in order. A write under a key is repeated once whatever is declared: otherwise a person
+/// would have to find out what it did.
 fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<PolicyAction> {
     let declared = policy.and_then(|policy| policy.actions.clone());
     if failure.repetition == Repetition::Keyed {
@@ -247,7 +247,7 @@ fn actions(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Vec<Polic
     })
 }
 
-/// A tool that is not called at present is avoided by its alternative, whatever class of failure that is declared for.
+/// If the tool is not called at present, its alternative is considered, whatever failure classes declare it.
 fn add_alternative(actions: &mut Vec<PolicyAction>, declared: Option<&ToolPolicies>) {
     let has_alternative = declared.is_some_and(|declared| declared.alternative.is_some());
     if has_alternative && !actions.contains(&PolicyAction::Alternative) && *actions != [PolicyAction::Fail] {
@@ -256,7 +256,7 @@ fn add_alternative(actions: &mut Vec<PolicyAction>, declared: Option<&ToolPolici
     }
 }
 
-/// Another attempt, with `extra` more than predefined logic makes.
+/// Another attempt; `extra` allows more attempts than predefined logic makes.
 fn retry(
     failure: &CallFailure<'_>,
     policy: Option<&FaultPolicy>,
@@ -317,7 +317,7 @@ fn alternative(
     }
 }
 
-/// What a back end denies now is not told from earlier.
+/// The last good result. It is not used if the back end denies the caller now.
 fn cached(
     failure: &CallFailure<'_>,
     declared: Option<&ToolPolicies>,

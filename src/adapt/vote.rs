@@ -8,7 +8,8 @@ pub fn winner(votes: &[u32]) -> Option<u32> {
     votes.iter().copied().find(|vote| count(*vote) == max)
 }
 
-/// The option that more than half of `voters` have voted for, if there is one: what the others say changes nothing.
+/// The option that more than half of `voters` have voted for, if there is one: the other votes cannot change the
+/// outcome.
 pub fn settled(votes: &[u32], voters: u32) -> Option<u32> {
     let leader = winner(votes)?;
     let count = votes.iter().filter(|vote| **vote == leader).count();

@@ -7,7 +7,7 @@ use crate::run::{
     Ask, AskStatus, ConsultationChoice, ConsultationState, ConsultationSubject, Purpose, RunState, Subject,
 };
 
-/// Most decisions of a document; the last ones are kept.
+/// Maximum number of decisions of a document; the last ones are kept.
 const MAX_DECISIONS: usize = 64;
 
 /// One question of the run whose reply was used. Replies that were returned for repair decided nothing.

@@ -13,7 +13,7 @@ use crate::run::{
     RunState, exact_json,
 };
 
-/// Most names that are offered to be added to a list.
+/// Maximum number of names that are offered to be added to a list.
 const MAX_OFFERED: usize = 40;
 
 /// Maximum length of a call's arguments in these texts, in characters. The document has them in full.

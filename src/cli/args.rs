@@ -146,7 +146,8 @@ pub struct GuidanceArgs {
 }
 
 impl GuidanceArgs {
-    /// For an engine in this process; `None` if nothing is said. Who types it answers for it.
+    /// For an engine in this process; `None` if nothing is given. The state counts as vouched for
+    /// by the person who typed it.
     pub fn guidance(&self) -> Option<PlanGuidance> {
         PlanGuidance::of(self.constraints.clone(), self.current_state.clone(), true)
     }

@@ -70,7 +70,7 @@ pub struct CheckReport {
     pub scenes: Vec<String>,
     /// A line a flow: its name and its nodes.
     pub flows: Vec<String>,
-    /// How what scenes depend on was found by live probes, a line each.
+    /// The results of live probes of what scenes depend on, a line each.
     pub dependencies: Vec<String>,
 }
 
@@ -159,8 +159,8 @@ pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
     proscenium::store::exposed_files(&loaded.config.store.data_dir).into_iter().map(warning).collect()
 }
 
-/// The tools that declare what is done about their failures, where no level or mode is set that would let it happen.
-/// Requests and tenants can set one.
+/// A finding about tools with declared failure policies, if no configured level and mode lets these policies apply.
+/// Requests and tenants can set a level and a mode.
 pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
     let execution = &config.execution;
     let mut tenants = config.tenants.values();
@@ -182,7 +182,7 @@ pub fn idle_policies(config: &Config, scenes: &[Scene]) -> Option<Finding> {
     })
 }
 
-/// Finds what keeps programs from being written and executed, where the configuration has plans be programs.
+/// Finds what keeps programs from being written and executed, if the configuration lets plans be programs.
 pub fn unfit_programs(loaded: &LoadedConfig) -> Vec<Finding> {
     let config = &loaded.config;
     let level = match config.planning.maker {

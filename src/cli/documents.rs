@@ -210,7 +210,7 @@ fn show(out: &mut impl Write, one: &UploadedDocument, zone: &TimeZone) -> std::i
     writeln!(out, "  sha256    {}", one.sha256)
 }
 
-/// Writes the content: as it is, or on a terminal without what would control it.
+/// Writes the content; on a terminal, without control characters.
 async fn write_content(out: &mut impl Write, document: &OpenDocument) -> Result<(), Failure> {
     let is_terminal = std::io::stdout().is_terminal();
     let mut at = 0;

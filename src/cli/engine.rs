@@ -48,7 +48,7 @@ pub async fn start(loaded: LoadedConfig, asking: Asking) -> Result<Box<dyn Assis
     match added_documents(&engine, &asking).await {
         Ok(documents) => Ok(Box::new(Ready { engine, asking, documents })),
         Err(failure) => {
-            // Why the files cannot be added says more than what else may be wrong.
+            // The error about the files is more useful than one of the shutdown.
             let _ = engine.shut_down().await;
             Err(failure)
         }

@@ -18,7 +18,7 @@ use super::output::Output;
 use super::signals::Signals;
 use super::text::{clean, count, one_line};
 
-/// Most requests of a comparison that are named.
+/// Maximum number of requests of a comparison that are named.
 const MAX_CHANGED: usize = 50;
 
 /// Executes the labelled requests of the files, and writes the reports.

@@ -25,19 +25,19 @@ pub struct EvalArgs {
     /// How often each request is executed, for models that vary
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub repeat: u16,
-    /// Most requests at once
+    /// Maximum number of concurrent requests
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub concurrency: u16,
-    /// Most US dollars for models: no call begins that what is left may not cover; requests that this cuts off are left out
+    /// Maximum cost of model calls in US dollars: a call that could exceed it is not made, and its request is left out
     #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
-    /// Most calls to models: no request begins that is likely to exceed it, by the calls of those before
+    /// Maximum number of model calls: a request that is likely to exceed it, judging by earlier ones, is not begun
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_calls: Option<u64>,
     /// Call HTTP tools that write, of scenes without a replies.json
     #[arg(long)]
     pub allow_http_writes: bool,
-    /// Most wrong requests that are described
+    /// How many wrong requests are described
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub failures: usize,
     /// Write the report as JSON

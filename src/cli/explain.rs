@@ -14,7 +14,7 @@ use super::output::{Output, document};
 use super::text::{count, dollars, duration, json, name, one_line, short};
 use super::{args, flows, stored_runs};
 
-/// Most columns of a message, of arguments, and of the request.
+/// Maximum number of columns of a message, of arguments, and of the request.
 const WORDS: usize = 300;
 const ARGUMENTS: usize = 60;
 

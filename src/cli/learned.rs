@@ -18,7 +18,7 @@ use super::text::one_line;
 
 /// How many plans are read at once.
 const PAGE: u32 = 500;
-/// The fewest characters of an id that name it.
+/// Minimum length of a prefix of an id.
 const MIN_PREFIX: usize = 4;
 
 /// Runs the command.

@@ -34,7 +34,7 @@ use super::text::clean;
 
 /// Conversations at once, unless the command line says how many.
 const SESSIONS: u32 = 8;
-/// Most requests in flight, unless the command line says how many.
+/// Maximum number of requests in flight, unless the command line says how many.
 const MAX_IN_FLIGHT: u32 = 10_000;
 /// Files that the process opens beside its connections.
 const OTHER_FILES: u32 = 64;

@@ -201,7 +201,7 @@ fn log_warnings(loaded: &LoadedConfig) {
     for warning in &loaded.warnings {
         let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
         match code {
-            // True of every run until the configuration changes: `check` reports it, a conversation need not.
+            // These hold until the configuration changes. `check` reports them, so other commands need not warn.
             "config.price" | "config.clock" => tracing::info!(code, %origin, "{message}"),
             _ => tracing::warn!(code, %origin, "{message}"),
         }

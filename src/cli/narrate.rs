@@ -20,7 +20,7 @@ use nodes::NarratedNode;
 use super::pending_questions::decision_text;
 use super::text::{count, json, one_line, short, whole_json};
 
-/// Most columns of arguments and of a result within a line.
+/// Maximum width of arguments and of a result within a line, in columns.
 const ARGUMENTS: usize = 120;
 const RESULT: usize = 160;
 const WORDS: usize = 300;
@@ -138,7 +138,7 @@ impl Narrator {
                 vec![check(*round, verdict, *degraded, is_whole, self.asks)]
             }
             Event::Answered { text, degraded, error } => self.narrate_answer(text, *degraded, error.as_ref()),
-            // What there is to say is said in place of an answer.
+            // The error is shown in place of the answer.
             Event::RunFailed { .. } if !self.answered => Vec::new(),
             Event::RunPutAside { error, .. } => {
                 self.aside = true;

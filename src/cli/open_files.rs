@@ -1,7 +1,7 @@
 //! The process's limit of open files, of which each connection is one.
 
-/// Raises the limit to what the system allows the process, and returns it; `None` where it is unlimited or unknown. Where it
-/// cannot be raised, connections beyond it are refused as the system does.
+/// Raises the limit to what the system allows the process, and returns it; `None` where it is unlimited or unknown. If it
+/// cannot be raised, the system refuses connections beyond it.
 pub fn raise_limit() -> Option<u64> {
     #[cfg(unix)]
     {

@@ -14,7 +14,7 @@ use super::invocation::command;
 use super::narrate::steps_of;
 use super::text::{one_line, short, whole_json};
 
-/// Most columns of a reason.
+/// Maximum width of a reason, in columns.
 const WHY: usize = 400;
 
 /// The open questions of a run, in the order in which they were asked.

@@ -349,7 +349,7 @@ fn list(
             one_line(&row.objective),
         ]
     });
-    // The session first: of most plans it is the run's own.
+    // The session is left out first, because most plans have a session of their own.
     let layout = TableLayout { right: &[3], optional: &[4, 3, 5], ids: Some(0) };
     table::aligned(out, head, body, &layout, width)
 }

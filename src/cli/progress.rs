@@ -127,7 +127,7 @@ impl Write for LogWriter {
     }
 }
 
-/// A log line of a panicking thread must not end another.
+/// The lock may be poisoned by a thread that panicked; that must not make other threads panic, too.
 fn drawn() -> MutexGuard<'static, Option<MultiProgress>> {
     DRAWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

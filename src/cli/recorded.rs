@@ -362,7 +362,7 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
     journal(events)
 }
 
-/// That a person has to say yes.
+/// An approval that is required.
 fn needed(hash: &str, why: &str) -> RequiredApproval {
     RequiredApproval { hash: hash.to_owned(), why: vec![why.to_owned()], ..RequiredApproval::default() }
 }

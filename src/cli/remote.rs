@@ -155,7 +155,7 @@ impl RemoteServer {
         }
     }
 
-    /// Sends a request; a reply that is none of success is a failure.
+    /// Sends a request; a reply with an error status is a failure.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
         let mut request = self.request(method, path).timeout(REPLY_TIMEOUT);
         if let Some(body) = body {
@@ -290,7 +290,7 @@ fn command_request(of: CommandTarget, command: &CommandWithNote) -> Result<(Stri
                 ApproverChoice::Yes => ("yes", None),
                 ApproverChoice::No => ("no", None),
                 ApproverChoice::Edited(arguments) => ("yes", Some(arguments)),
-                // Words are a message of the conversation, which is no command.
+                // A change in words is sent as a message of the conversation, not as a command.
                 ApproverChoice::Words(_) => ("words", None),
                 ApproverChoice::Done => ("done", None),
                 ApproverChoice::NotDone => ("not_done", None),

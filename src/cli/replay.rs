@@ -15,7 +15,7 @@ use super::output::{Output, document};
 use super::text::{clean, count, name, one_line, short};
 use super::{args, changes, engine, stored_runs};
 
-/// Most columns of a reason within a line.
+/// Maximum width of a reason within a line, in columns.
 const WHY: usize = 300;
 
 /// The recording that is replayed.

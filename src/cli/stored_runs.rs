@@ -23,7 +23,7 @@ use super::{address, remote};
 /// Maximum number of ids that are searched for a prefix.
 const MAX_NAMED: u32 = 10_000;
 
-/// Most suggested nodes of a flow.
+/// Maximum number of suggested nodes of a flow.
 const MAX_MISSING_NODES: u32 = 20;
 
 /// The runs of one tenant.

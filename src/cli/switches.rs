@@ -198,7 +198,8 @@ async fn list<W: Write>(
     Ok(Exit::Completed)
 }
 
-/// The states of the switches of a kind, by name: of what is `known`, with what each is, and of what is off.
+/// The states of the switches of a kind, by name: of everything in `known` (name and description), and of whatever else
+/// is switched off.
 fn switch_states(
     kind: SwitchKind,
     known: &BTreeMap<String, String>,

@@ -57,17 +57,17 @@ pub fn runs(
             one_line(&row.request),
         ]
     });
-    // The session first: of most runs it is their own. Last the time, which long codes leave no room for.
+    // The session is left out first, because most runs have a session of their own. The time is left out last.
     aligned(out, head, body, &TableLayout { right: &[3, 4], optional: &[5, 3, 4, 1], ids: Some(0) }, width)
 }
 
-/// Writes below an empty list of runs whose runs it would show: those of other tenants may exist.
+/// Writes the tenant below an empty list of runs, because other tenants may have runs.
 pub fn of_tenant(out: &mut impl Write, tenant: &TenantId) -> io::Result<()> {
     writeln!(out, "This is the tenant {tenant}. --tenant names another one.")?;
     out.flush()
 }
 
-/// Writes below a list of runs of which other tenants runs wait, too.
+/// Writes below a list of runs which other tenants have runs that wait.
 pub fn other_waiting(out: &mut impl Write, tenants: &BTreeSet<TenantId>) -> io::Result<()> {
     if !tenants.is_empty() {
         let names: Vec<&str> = tenants.iter().map(TenantId::as_str).collect();

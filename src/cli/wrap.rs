@@ -4,7 +4,7 @@ use console::{measure_text_width, strip_ansi_codes};
 
 /// Columns of help where no terminal tells its width.
 const DEFAULT_WIDTH: usize = 80;
-/// Most columns of help, also on a wide terminal.
+/// Maximum number of columns of help, also on a wide terminal.
 const MAX_HELP: usize = 100;
 /// Columns that the text of an option keeps.
 const MIN_COLUMN: usize = 24;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Error, Read, Result};
 use std::path::Path;
 
-/// The most bytes of a configuration file.
+/// Maximum size of a configuration file, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads the file's text.

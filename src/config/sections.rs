@@ -332,7 +332,7 @@ pub struct TelemetryConfig {
     pub log_format: LogFormat,
     /// Whether metrics are recorded for `/metrics`.
     pub metrics: bool,
-    /// Most tenants whose requests and spending have metrics of their own; the others count together.
+    /// Maximum number of tenants whose requests and spending have metrics of their own; the others count together.
     pub max_tenant_labels: usize,
     /// The traces of runs.
     pub otlp: OtlpConfig,

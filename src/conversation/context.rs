@@ -5,7 +5,7 @@ use super::{ConversationState, document_choice};
 use crate::memory::{self, Memory};
 use crate::run::{Context, NamedDocument, RunQueued, RunState, SessionEvent, Usage};
 
-/// Tokens of the words around the facts in a prompt.
+/// Tokens of the text around the facts in a prompt.
 const FACTS_SECTION: usize = 96;
 
 /// The context of a conversation for a run that starts.
@@ -59,8 +59,8 @@ impl ConversationState {
     }
 }
 
-/// What a run gets of what its conversation remembers, in at most `budget` tokens, and the documents that the pending question
-/// lists.
+/// The context for a run from what its conversation remembers, in at most `budget` tokens, and the documents that the
+/// pending question lists.
 fn own_context(
     known: &RememberedHistory,
     queued: &RunQueued,
@@ -71,13 +71,13 @@ fn own_context(
     let RememberedHistory { memory, ledger } = known;
     let max = options.facts_tokens;
     let has_facts = ledger.facts().len() > 0;
-    // Facts are a part of the memory's share. Turns leave them room, where it is a small part of theirs.
+    // Facts are a part of the memory's share. Turns leave room for them if that is a small part of theirs.
     let reserved = if has_facts && budget >= 8 * max { max } else { 0 };
     let again = (memory.may_list_again() && asks_again()).then(|| memory.listing_again()).flatten();
     let memory = again.as_ref().unwrap_or(memory);
     let mut context = memory.context(budget - reserved);
     let listed = memory.pending().into_iter().flat_map(|asked| asked.question.choices.clone()).collect();
-    // Without facts there is nothing to find room for.
+    // Without facts no room is needed.
     let room =
         |context: &Context| max.min(budget.saturating_sub(memory::json_tokens(context) + FACTS_SECTION));
     let tokens = if has_facts { room(&context) } else { 0 };

@@ -1,4 +1,4 @@
-//! Which of the documents that a question lists a reply names.
+//! Which documents a reply to a question with a list of documents names.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::language::{fold, words};
 use crate::planner::consent;
 use crate::run::{Context, NamedDocument};
 
-/// Most words of a reply beside a number or a name without its ending.
+/// Maximum number of words in a reply besides the number or the name (without its ending) of a document.
 const MAX_OTHER_WORDS: usize = 3;
 
-/// Words that say nothing beside a number or a name: a reply with others may be about something else.
+/// Words that carry no meaning next to a number or a name. A reply with other words may be about something else.
 const FILLERS: &[&str] = &[
     "the", "a", "one", "number", "nr", "n", "please", "and", "document", "file", "it", "is", "il", "lo",
     "la", "i", "e", "ed", "numero", "documento", "favore", "per", "quello", "quella", "das", "die", "der",
@@ -18,17 +18,17 @@ const FILLERS: &[&str] = &[
     "por", "favor",
 ];
 
-/// Words of a request that asks again for one of a list, beside [`FILLERS`] and its place.
+/// Words of a request for another document of the list, besides [`FILLERS`] and its position.
 const AGAIN: &[&str] = &[
     "now", "then", "also", "too", "what", "about", "of", "do", "summarise", "summarize", "ora", "adesso",
     "poi", "anche", "invece", "del", "di", "riassumi", "riassumimi",
 ];
 
-/// Most words of a request that asks again for one of a list, and most bytes.
+/// Maximum number of words, and of bytes, of a request that asks for another document of a list.
 const MAX_AGAIN_WORDS: usize = 8;
 const MAX_AGAIN_BYTES: usize = 200;
 
-/// What numbers of a list are called: beside one of these, a number is a place in it.
+/// Nouns that make the number next to them a position in the list.
 const PLACE_NOUNS: &[&str] = &["number", "nr", "n", "document", "file", "numero", "documento"];
 
 /// The longest reply that may name a document that was not listed, in bytes.
@@ -38,13 +38,13 @@ const MAX_REPLY_BYTES: usize = 400;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ChosenDocuments {
     pub(crate) named: Vec<NamedDocument>,
-    /// Whether it names nothing but documents that do not exist any more.
+    /// Whether it names only documents that no longer exist.
     pub(crate) names_deleted: bool,
 }
 
 impl ChosenDocuments {
-    /// Returns what `reply` names of the documents that were `listed` and of the user's others, where `all` are those that exist,
-    /// the newest first.
+    /// Finds the documents that `reply` names, among those that were `listed` and the user's others. `all` are those
+    /// that exist, the newest first.
     pub(crate) fn of(reply: &str, listed: &[NamedDocument], all: &[NamedDocument]) -> Self {
         let is_listed = |one: &NamedDocument| listed.iter().any(|listed| listed.id == one.id);
         let is_newer = |one: &NamedDocument| listed.first().is_some_and(|first| one.id > first.id);
@@ -53,21 +53,21 @@ impl ChosenDocuments {
         let (newer, older): (Vec<_>, Vec<_>) = others.partition(is_newer);
         let choices = DocumentChoices { listed, older: &older, newer: &newer };
         let mut named = choices.named(reply);
-        // What was deleted since is not named, and no other in its place.
+        // A document that was deleted since is dropped, and not replaced by another of the same name.
         named.retain(|one| all.iter().any(|known| known.id == one.id));
         let has_forgotten = listed.iter().any(|one| one.id.0.is_nil());
         let is_deleted = choices.is_only_named(reply) || (has_forgotten && is_file_name(reply));
         Self { names_deleted: named.is_empty() && is_deleted, named }
     }
 
-    /// Returns what `reply` names of the documents that were `listed`, where it is not known which exist.
+    /// Finds the documents that `reply` names among those that were `listed`, if it is not known which ones exist.
     pub(crate) fn of_listed(reply: &str, listed: &[NamedDocument]) -> Self {
         let named = DocumentChoices { listed, ..DocumentChoices::default() }.named(reply);
         Self { named, names_deleted: false }
     }
 
-    /// Adds the documents to those of the question that is replied to, each once. That only deleted ones are named counts
-    /// where the question has no documents of its own.
+    /// Adds the documents to those of the pending question, each once. `names_deleted` matters only if that question
+    /// has none.
     pub(crate) fn add_to(self, context: &mut Context) {
         let Some(pending) = &mut context.pending else { return };
         context.names_deleted = self.names_deleted && pending.documents.is_empty();
@@ -84,27 +84,27 @@ impl ChosenDocuments {
 struct DocumentChoices<'a> {
     /// The documents that the question lists, in its order.
     listed: &'a [NamedDocument],
-    /// The documents that follow them, which it does not list. Their places go on.
+    /// The older documents, which are not listed. Their positions continue those of the list.
     older: &'a [NamedDocument],
-    /// The documents that were added since. They have no place.
+    /// The documents that were added since. They have no position.
     newer: &'a [NamedDocument],
 }
 
 impl DocumentChoices<'_> {
-    /// The documents that the reply names: by id or whole name anywhere in it, or by the name without its ending or the place in
-    /// the list, if it says nothing else. A plain yes names the only one that is listed. A name that several have means the listed
-    /// one, if only one of them is; else it names none.
+    /// The documents that the reply names: by id or whole name anywhere in it; by the name without its ending, or the
+    /// position in the list, only if the reply says nothing else. A plain yes names the only listed one. A name that
+    /// several documents have means the listed one if exactly one of them is listed, otherwise none.
     fn named(&self, reply: &str) -> Vec<NamedDocument> {
         self.read(reply).0
     }
 
-    /// Whether the reply names some of them and says nothing else.
+    /// Whether the reply names documents and says nothing else.
     fn is_only_named(&self, reply: &str) -> bool {
         let (named, rest) = self.read(reply);
         !named.is_empty() && rest.iter().all(|word| FILLERS.contains(&word.as_str()) || place(word).is_some())
     }
 
-    /// The documents that the reply names, and the other words of the reply in lower case, places included.
+    /// The documents that the reply names, and its other words in lower case, including positions.
     fn read(&self, reply: &str) -> (Vec<NamedDocument>, Vec<String>) {
         if let [only] = self.listed
             && consent::parse_consent(reply) == Some(true)
@@ -135,7 +135,7 @@ impl DocumentChoices<'_> {
         (named, others.iter().map(|word| (*word).to_owned()).collect())
     }
 
-    /// What names documents, in lower case, and the places of those that it names.
+    /// The texts that name documents, in lower case, each with the positions of those documents.
     fn keys(
         &self,
         all: &[&NamedDocument],
@@ -158,7 +158,7 @@ impl DocumentChoices<'_> {
     }
 }
 
-/// Whether a reply is nothing but the name of a file, such as `report.md`: it may be that of a document whose name was forgotten.
+/// Whether a reply is only a file name, such as `report.md`: it may name a document whose name was forgotten.
 fn is_file_name(reply: &str) -> bool {
     let name = reply.trim().trim_matches(['"', '“', '”', '«', '»', '`']);
     let is_ending =
@@ -169,7 +169,7 @@ fn is_file_name(reply: &str) -> bool {
             .is_some_and(|(stem, ending)| stem.contains(char::is_alphabetic) && is_ending(ending))
 }
 
-/// Returns whether a request only asks for another one of a list, such as "and the second one?".
+/// Returns whether a request only asks for another document of a list, such as "and the second one?".
 pub(super) fn asks_again(request: &str) -> bool {
     if request.len() > MAX_AGAIN_BYTES {
         return false;
@@ -185,14 +185,14 @@ pub(super) fn asks_again(request: &str) -> bool {
     is_clear && words.len() <= MAX_AGAIN_WORDS && words.iter().all(is_other)
 }
 
-/// The place that a word means, from 1: a number, `2nd`, `2º`, or an ordinal in any of the languages.
+/// The position that a word means, from 1: a number, `2nd`, `2º`, or an ordinal in any of the languages.
 fn place(word: &str) -> Option<usize> {
     let word = fold(word);
     ordinal(&word).and_then(|place| usize::try_from(place).ok()).or_else(|| word.parse().ok())
 }
 
-/// The places of the documents that `keys` name in a text, from which they are taken. Longest first, so that "report.md" is not
-/// found in "old report.md".
+/// Removes every occurrence of the `keys` from a text, and returns the positions of the documents that they name.
+/// Longest first, so that "report.md" is not found in "old report.md".
 fn taken(text: &mut String, mut keys: Vec<(String, Vec<usize>)>) -> Vec<usize> {
     let mut found = Vec::new();
     keys.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
@@ -207,7 +207,7 @@ fn taken(text: &mut String, mut keys: Vec<(String, Vec<usize>)>) -> Vec<usize> {
     found
 }
 
-/// The id; and the name, if it has an ending or several words: one that is a word may mean that word.
+/// The id, and the name if it has an ending or several words: a name of one word may be meant as that word.
 fn whole_names(choice: &NamedDocument) -> Vec<String> {
     let name = choice.name.trim().to_lowercase();
     let is_plain = name.chars().all(char::is_alphanumeric);
@@ -215,7 +215,8 @@ fn whole_names(choice: &NamedDocument) -> Vec<String> {
     [Some(choice.id.to_string()), is_telling.then_some(name)].into_iter().flatten().collect()
 }
 
-/// The name without its ending, or as a word. One of a letter or two, or only digits, is found in too many replies.
+/// The name without its ending, or a name of one word. Not if it has one or two letters or only digits: many replies
+/// contain these.
 fn stem(choice: &NamedDocument) -> Vec<String> {
     let name = choice.name.trim().to_lowercase();
     let stem = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem).to_owned();
@@ -223,7 +224,7 @@ fn stem(choice: &NamedDocument) -> Vec<String> {
     is_telling.then_some(stem).into_iter().collect()
 }
 
-/// Where `key` stands in `text`, with no letter or digit beside it.
+/// Where `key` occurs in `text`, with no letter or digit next to it.
 fn find_whole(text: &str, key: &str) -> Option<usize> {
     let is_apart = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
     text.match_indices(key).map(|(at, _)| at).find(|at| {

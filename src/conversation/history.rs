@@ -6,14 +6,14 @@ use super::waiting_history::{OpenHistories, RememberedHistory, WaitingHistory};
 use crate::memory::{self, FactCounts, FactLedger, Memory, MemoryFill, SummaryJob};
 use crate::run::{RunId, SessionEvent};
 
-/// The folds may be packed: an awake conversation waits for its user most of the time. So only a few figures of them are asked at
-/// every input.
+/// The folds may be packed, because an awake conversation mostly waits for its user. So every input reads only a few
+/// figures of them, the outline.
 #[derive(Debug)]
 pub(super) struct SessionHistory {
     options: memory::Options,
     folds: WaitingHistory,
     outline: HistoryOutline,
-    /// What of the ledger was counted, or was there before this process read it.
+    /// The facts that [`SessionHistory::take_new_facts`] has returned, and those of the store.
     counted: FactCounts,
     /// The sequence number of the last event that was folded.
     last: u64,
@@ -23,7 +23,8 @@ pub(super) struct SessionHistory {
     pub(super) owner: Option<String>,
 }
 
-/// What is asked of the folds at every input. Of what a window has room for, what the answer depends on: the window may change.
+/// The figures that every input reads. Answers that depend on the context window are not among them, only what they are
+/// computed from: the window may change.
 #[derive(Debug, PartialEq, Eq)]
 struct HistoryOutline {
     fill: MemoryFill,
@@ -94,13 +95,13 @@ impl SessionHistory {
         Some(())
     }
 
-    /// Returns what `read` makes of what the conversation remembers, for a run that starts now. `None` if it cannot be read: what
-    /// this process has packed always can.
+    /// Returns what `read` computes from what the conversation remembers, for a run that starts now. `None` if the
+    /// packed memory cannot be read, which never happens to what this process has packed.
     pub(super) fn remembered<T>(&mut self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
         self.folds.with(|history| read(history))
     }
 
-    /// The same where no run starts: what is packed stays so.
+    /// Like [`SessionHistory::remembered`] if no run starts: packed memory stays packed.
     pub(super) fn peeked<T>(&self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
         self.folds.read(read)
     }
@@ -135,7 +136,7 @@ impl SessionHistory {
         self.peeked(|known| known.memory.needs_summary(window))?
     }
 
-    /// Returns whether it has to be summarised before the next request, for a window of so many tokens.
+    /// Returns whether a summary must be made before the next request, for a window of so many tokens.
     pub(super) fn is_overdue(&self, window: usize) -> bool {
         self.outline.fill.is_overdue(&self.options, window)
     }
@@ -162,7 +163,7 @@ mod tests {
     use crate::run::{FactKind, FactSource, StatedFact};
 
     impl SessionHistory {
-        /// Returns what the conversation remembers, once the outline says the same of it.
+        /// Returns what the conversation remembers, after checking the outline against it.
         pub(in crate::conversation) fn checked(&self) -> (Memory, FactLedger) {
             let remembered = self.peeked(|known| (known.memory.clone(), known.ledger.clone())).unwrap();
             let (memory, ledger) = &remembered;

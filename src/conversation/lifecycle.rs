@@ -86,7 +86,7 @@ impl ConversationState {
         }
     }
 
-    /// Has the summary in progress go before those of other conversations.
+    /// Lets the summary in progress go before those of other conversations.
     fn hurry_summary(&mut self, out: &mut Vec<SideEffect>) {
         if let Phase::Awake(Awake { summarising: true, hurried, .. }) = &mut self.phase
             && !std::mem::replace(hurried, true)
@@ -113,7 +113,8 @@ impl ConversationState {
         }
     }
 
-    /// Marks what is remembered as doubtful, since it may not be what the stream has: nothing starts until it is read again.
+    /// Marks the memory as doubtful, since it may differ from the stream: nothing starts until the stream is read
+    /// again.
     pub(super) fn fail(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
         self.cancel_timer(out);
         // Everything waits for its end.
@@ -136,12 +137,12 @@ impl ConversationState {
         if self.is_working() || self.is_summarising() {
             return;
         }
-        // What cannot be read is not rewritten.
+        // A stream that cannot be read is not rewritten.
         if let Some(caller) = self.backlog.hold.take() {
             let Phase::Failing { fault, .. } = &self.phase else { return };
             refuse(caller, fault.clone(), out);
         }
-        // What cannot be read can be erased.
+        // A conversation that cannot be read can still be erased.
         if !self.backlog.erasures.is_empty() {
             let Phase::Failing { fault, .. } = &self.phase else { return };
             let fault = fault.clone();

@@ -81,7 +81,7 @@ pub(crate) struct ConversationLimits {
     pub(crate) memory: memory::Options,
     /// The context window of the model that plans, in tokens.
     pub(crate) window: usize,
-    /// Where what it remembers stays unpacked while it is in use.
+    /// The unpacked memories of conversations in use.
     pub(crate) open: OpenHistories,
 }
 

@@ -21,10 +21,11 @@ pub(crate) struct FactStatement {
     pub(crate) at: Zoned,
 }
 
-/// What a statement comes to.
+/// The result of a statement.
 enum StatementOutcome {
     New(Box<StatedFact>),
-    /// The person gave it before, as the fact with this id: a second one would stay in force when that one is corrected.
+    /// The person stated it before, as the fact with this id. A second one would stay in force when the first is
+    /// corrected.
     Known(String),
 }
 
@@ -37,7 +38,7 @@ impl ConversationState {
     ) {
         self.received += 1;
         match self.phase {
-            // What is being erased is not changed.
+            // A conversation that is being erased does not change.
             Phase::Erasing { .. } => refuse(caller, faults::being_erased(&self.session), out),
             _ if self.backlog.statements.len() >= MAX_COMMANDS => {
                 refuse(caller, faults::too_many_commands(), out)

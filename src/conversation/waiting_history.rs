@@ -1,8 +1,8 @@
-//! The memories of conversations between their events: unpacked for those that were used last, as many as a bound of bytes has
-//! room for, and packed for all others. Of ten thousand conversations that are awake, a few hundred are in use at a time: these
-//! pay for no packing, however long they are, and the others take a few kilobytes each.
+//! The memories of conversations between their events. Those that were used last are unpacked, within a bound in bytes;
+//! all others are packed. Of ten thousand awake conversations a few hundred are in use at a time: these are not packed
+//! and unpacked again and again, however long they are, and each of the others takes a few kilobytes.
 //!
-//! **Invariant:** what is read is what was written last, whether it was packed in between or not.
+//! **Invariant:** a read returns what was written last, whether it was packed in between or not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -18,7 +18,7 @@ pub(super) struct RememberedHistory {
 }
 
 impl RememberedHistory {
-    /// About how many bytes it takes.
+    /// Its size in bytes, about.
     fn bytes(&self) -> usize {
         self.memory.bytes() + self.ledger.bytes()
     }
@@ -38,9 +38,9 @@ struct OpenShared {
 struct OpenUses {
     /// The number of the last use.
     last: u64,
-    /// By their last use.
+    /// The unpacked histories, by the number of their last use.
     open: BTreeMap<u64, OpenHistory>,
-    /// Of all of them.
+    /// The size of all of them in bytes.
     bytes: usize,
 }
 
@@ -51,13 +51,13 @@ struct OpenHistory {
 }
 
 impl OpenHistories {
-    /// Room for histories of about `most` bytes in all. What does not fit is packed at once.
+    /// Unpacked histories of at most `max` bytes in all, about. A larger one is packed at once.
     pub(crate) fn new(max: usize) -> Self {
         Self(Arc::new(OpenShared { max, uses: Mutex::default() }))
     }
 
-    /// A history was used, which takes so many bytes; it was before at `earlier`. Packs those that were used first until the
-    /// bound holds. Returns its place.
+    /// Records the use of a history of this size, whose previous use had the number `earlier`. Packs the least recently
+    /// used ones until the bound holds. Returns the number of this use.
     fn used(&self, history: &Arc<Mutex<HistoryForm>>, earlier: u64, bytes: usize) -> u64 {
         let mut over = Vec::new();
         let place = {
@@ -75,7 +75,7 @@ impl OpenHistories {
             }
             place
         };
-        // Outside of the lock, since it takes a while.
+        // Outside the lock, since it takes a while.
         for history in over.iter().filter_map(Weak::upgrade) {
             lock(&history).pack();
         }
@@ -114,7 +114,7 @@ impl HistoryForm {
         }
     }
 
-    /// What cannot be packed, which no event leads to, stays as it is.
+    /// A history that cannot be packed, which no event leads to, stays as it is.
     fn pack(&mut self) {
         if let Self::Open(history) = self
             && let Some(packed) = PackedHistory::of(&history.memory, &history.ledger)
@@ -127,10 +127,10 @@ impl HistoryForm {
 /// The memory of one conversation between its events.
 #[derive(Debug)]
 pub(super) struct WaitingHistory {
-    /// A panic while it is read changes nothing of it; one while it is changed ends its conversation's actor.
+    /// A panic while it is read does not change it; one while it is changed ends its conversation's actor.
     form: Arc<Mutex<HistoryForm>>,
     open: OpenHistories,
-    /// Its last use; 0 before the first.
+    /// The number of its last use; 0 before the first.
     place: u64,
 }
 
@@ -142,8 +142,8 @@ impl WaitingHistory {
         Self { form, open, place: 0 }
     }
 
-    /// Returns what `use_it` makes of it, which may change it. `None` if it cannot be read: what this process has packed always
-    /// can.
+    /// Returns the result of `use_it`, which may change the history. `None` if it cannot be read, which never happens
+    /// to what this process has packed.
     pub(super) fn with<T>(&mut self, use_it: impl FnOnce(&mut RememberedHistory) -> T) -> Option<T> {
         let (result, bytes) = {
             let mut form = lock(&self.form);
@@ -154,8 +154,7 @@ impl WaitingHistory {
         Some(result)
     }
 
-    /// Returns what `read` makes of it, as [`WaitingHistory::with`], where it is not known to be in use: one that is packed stays
-    /// so.
+    /// Like [`WaitingHistory::with`] without changing anything: a packed history stays packed.
     pub(super) fn read<T>(&self, read: impl FnOnce(&RememberedHistory) -> T) -> Option<T> {
         match &*lock(&self.form) {
             HistoryForm::Open(history) => Some(read(history)),
@@ -166,7 +165,7 @@ impl WaitingHistory {
         }
     }
 
-    /// Makes it one that cannot be read.
+    /// Makes the history unreadable.
     #[cfg(test)]
     pub(super) fn spoil(&self) {
         *lock(&self.form) = HistoryForm::Packed(PackedHistory::unreadable());

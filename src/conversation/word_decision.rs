@@ -49,9 +49,9 @@ impl ConversationState {
     }
 }
 
-/// What a message decides that is no plain yes or no: a change of the list that is asked about. Where it seems to reply
-/// to the question without deciding it, it is no request of its own: that would be a second wish beside the one that
-/// waits.
+/// The decision of a message that is neither a plain yes nor a plain no: a change of the list in the question. A
+/// message that seems to reply to the question without deciding it is an error. It does not become a request of its
+/// own, beside the one that waits.
 fn undecided(
     message: &str,
     approval: ApprovalId,

@@ -19,7 +19,7 @@ pub struct FlowDocument {
     pub inputs: Vec<String>,
     /// The nodes that a path may begin with.
     pub entries: Vec<String>,
-    /// Most nodes that one execution enters.
+    /// Maximum number of nodes that one execution enters.
     pub max_node_steps: u32,
     /// Its nodes.
     pub nodes: Vec<FlowNodeDocument>,
@@ -97,7 +97,7 @@ pub struct FlowEdgeDocument {
     pub when: Vec<String>,
 }
 
-/// Most suggested nodes of a document.
+/// Maximum number of suggested nodes of a document.
 pub(crate) const MAX_MISSING_NODES: u32 = 20;
 
 impl FlowDocument {

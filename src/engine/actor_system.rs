@@ -27,7 +27,7 @@ use crate::tools::SceneStore;
 
 /// Maximum number of conversations in memory.
 pub(super) const MAX_AWAKE: usize = 100_000;
-/// About how many bytes the histories of conversations take that are not packed, in all.
+/// Maximum size of all unpacked conversation histories together, in bytes, about.
 const MAX_OPEN_HISTORY_BYTES: usize = 8 * 1024 * 1024;
 
 /// Capacity of the session registry's mailbox.

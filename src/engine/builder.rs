@@ -59,17 +59,17 @@ pub(super) struct SceneSources {
     pub(super) folders: Vec<SceneFolder>,
     pub(super) scenes: Vec<Scene>,
     pub(super) replaced: ReplacedParts,
-    /// What reads files of functions; that of the start, since only a restart changes it.
+    /// The sandbox that reads `tools.py` files, as configured at the start: only a restart changes it.
     pub(super) sandbox: sandbox::Options,
-    /// What files of functions have, by the SHA-256 of their text: equal text is read once.
+    /// The contents of `tools.py` files, by the SHA-256 of their text: equal text is read once.
     pub(super) modules: Arc<Mutex<BTreeMap<[u8; 32], PythonModule>>>,
 }
 
-/// The most files of functions of which is known what they have.
+/// Maximum number of `tools.py` files whose contents are remembered.
 const MAX_MODULES: usize = 1_000;
 
 impl SceneSources {
-    /// Reads the scenes, and waits for workers that read files of functions.
+    /// Reads the scenes, and waits for the workers that read `tools.py` files.
     pub(super) fn load(&self, options: &scene::Options) -> scene::LoadedScenes {
         let embedded = self.embedded();
         let (folders, scenes) = (self.folders.clone(), self.scenes.clone());
@@ -80,7 +80,7 @@ impl SceneSources {
         self.builtin.map(|dir| EmbeddedScenes::of("scenes", dir)).unwrap_or_default()
     }
 
-    /// What a file of functions has, as the worker finds it, or as the interpreter does that takes its place.
+    /// Returns what a `tools.py` declares. A worker reads it, or without workers the interpreter that replaces them.
     fn read_module(&self, source: &str) -> Result<ReadModule, Unavailable> {
         let known = || lock(&self.modules);
         let digest: [u8; 32] = Sha256::digest(source).into();
@@ -91,7 +91,7 @@ impl SceneSources {
             Some(interpreter) if self.sandbox.worker.is_none() => interpreter.read_module(source)?,
             _ => sandbox::read_module(&self.sandbox, source)?,
         };
-        // Its worker may have been killed from outside: a problem is looked for again.
+        // Problems are not remembered: the worker may have been killed from outside.
         if let Ok(module) = &read {
             let mut known = known();
             if known.len() >= MAX_MODULES {
@@ -118,7 +118,7 @@ impl Builder {
         self
     }
 
-    /// The folders inside the program that `shipped:NAME` names, or the fault that there are none.
+    /// Returns the embedded folders that `shipped:NAME` means, or a fault if there are none.
     #[cfg(feature = "eval")]
     pub(crate) fn shipped_scenes(&self, name: &str) -> (Vec<SceneFolder>, Vec<scene::SceneFault>) {
         self.sources.embedded().optional(name)
@@ -190,7 +190,7 @@ impl Builder {
         self
     }
 
-    /// Keeps what this engine spends on models, together with the others that have the same cap, within it.
+    /// Limits what this engine and all others with the same cap together spend on models.
     #[must_use]
     pub fn spending_cap(mut self, cap: SpendingCap) -> Self {
         self.cap = Some(cap);
@@ -348,7 +348,7 @@ pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError
         .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
 }
 
-/// Values that are out of their bounds or contradict each other, of a configuration that a program made.
+/// Checks the bounds and the consistency of the values of a configuration that a program made.
 fn check_values(config: &Config) -> Result<(), StartError> {
     let problems: Vec<String> = config.problems().iter().map(ToString::to_string).collect();
     if problems.is_empty() { Ok(()) } else { Err(start_fault("config.value", problems.join("; "))) }

@@ -1,25 +1,24 @@
-//! Background work for metrics: what the data directory takes on its disk. It is read apart from scrapes, which do not
-//! wait for a slow disk or for a sum over many documents.
+//! Background work for metrics: the disk usage of the data directory. It does not happen in scrapes, so that these need
+//! not wait for a slow disk or for a sum over many documents.
 
 use std::time::Duration;
 
 use crate::store::{ErrorCode, Store};
 use crate::telemetry::ServerMetrics;
 
-/// Time between two looks at the sizes of files.
+/// Time between two passes.
 const INTERVAL: Duration = Duration::from_secs(15);
-/// Looks from one sum of the documents to the next.
+/// The documents are summed in every fourth pass.
 const LOOKS_PER_SUM: u64 = 4;
 
-/// Reads the sizes of the data directory's parts from time to time.
+/// Measures the parts of the data directory from time to time.
 pub(super) struct DataDirCensus {
     pub(super) store: Store,
     pub(super) metrics: ServerMetrics,
 }
 
 impl DataDirCensus {
-    /// Reads them at once and then every 15 seconds, until the store is closed. While one look takes longer, there is
-    /// no further one.
+    /// Measures at once and then every 15 seconds, until the store is closed. Passes do not overlap.
     pub(super) async fn run_forever(self) {
         let mut ticks = tokio::time::interval(INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

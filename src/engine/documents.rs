@@ -13,7 +13,7 @@ use crate::store::{
     NewDocument, OpenDocument, Page,
 };
 
-/// The most documents that a request may name.
+/// Maximum number of documents that a request may name.
 const MAX_DOCUMENTS: usize = 16;
 
 impl Engine {

@@ -21,7 +21,7 @@ pub(super) struct GuardActors {
     cache: response_cache::Handle,
     budget: cost_budget::Handle,
     limits: rate_limiter::Handle,
-    /// What several engines spend together.
+    /// The cap that several engines share.
     cap: Option<SpendingCap>,
     /// The models that are switched off.
     pub(super) disabled: DisabledModels,

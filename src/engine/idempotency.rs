@@ -153,7 +153,7 @@ fn request_hash(request: &ChatRequest) -> String {
     let mut parts = json!({"require_approval": approval, "level": level, "mode": mode, "dry_run": dry_run, "plan": plan, "guidance": guidance,
         "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
-    // Earlier releases did not know it, and their requests hash as they did.
+    // Hashed only if it is set, so that requests without it have the same hash as in earlier releases.
     if *unplanned {
         parts["unplanned"] = json!(true);
     }

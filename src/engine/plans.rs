@@ -95,7 +95,7 @@ impl UserPlans<'_> {
         self.create(ChatRequest { options, ..request }).await
     }
 
-    /// Puts a plan of one's own up for approval. `request` is what it serves.
+    /// Submits a plan that the caller made; it waits for approval. `request` is the request that it serves.
     ///
     /// # Errors
     /// `plan.invalid` with every problem of the plan; those of [`Engine::submit`].

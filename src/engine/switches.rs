@@ -46,7 +46,7 @@ impl SwitchReader {
             ticks.tick().await;
             match self.read().await {
                 Err(error) if error.code() == ErrorCode::Stopped.as_str() => return,
-                // What is known stays in force; the next round reads again.
+                // The known switches stay in force; the next round reads again.
                 Err(error) => {
                     tracing::debug!(code = error.code(), %error, "the switches could not be read");
                 }

@@ -136,7 +136,7 @@ impl RunTicket {
         self.watch.cancel(by);
     }
 
-    /// Keeps the answer streamed while the ticket waits for the whole one.
+    /// Takes the guard that keeps the answer streamed while the ticket waits for the whole one.
     pub(crate) fn take_follower(&mut self) -> Option<FeedFollowerGuard> {
         self.watch.take_follower()
     }

@@ -9,7 +9,7 @@ use crate::store::Store;
 
 /// How far back runs are read: longer than the longest pause of a breaker.
 const SINCE: SignedDuration = SignedDuration::from_mins(10);
-/// Most runs that are read.
+/// Maximum number of runs that are read.
 const MAX_RUNS: u32 = 200;
 
 /// Restores the health of the tools in the background. Without it, tools would only be tried again.

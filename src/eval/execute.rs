@@ -25,7 +25,7 @@ use crate::run::{
 use crate::scene::{Catalogue, SceneFaults, SceneFolder};
 use crate::{Answer, Builder, ChatRequest, Engine, StartError, fold};
 
-/// Most engines at once: an engine executes its runs on one thread.
+/// Maximum number of concurrent engines: an engine executes its runs on one thread.
 const ENGINES: usize = 2;
 /// How long an answer is waited for, beyond the deadline of its run.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct EvalOptions {
     /// How often each request is executed.
     pub repeat: usize,
-    /// Most conversations at once.
+    /// Maximum number of concurrent conversations.
     pub concurrency: usize,
     /// Most money and model calls.
     pub limits: SpendingLimits,

@@ -17,7 +17,7 @@ pub(super) struct ExpectedCall<'a> {
     done: bool,
 }
 
-/// Most days of a range: a longer one counts as other arguments do.
+/// Maximum number of days of a range: a longer one counts as other arguments do.
 const MAX_DAYS: usize = 3660;
 
 fn range(from: Option<&Value>, to: Option<&Value>) -> Option<BTreeSet<Date>> {

@@ -17,7 +17,7 @@ use crate::scene::shipped_folder;
 
 /// The largest file, in bytes.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// Most requests of an evaluation.
+/// Maximum number of requests of an evaluation.
 const MAX_REQUESTS: usize = 100_000;
 
 /// A file: requests with labels, scenarios, or both.

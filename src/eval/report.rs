@@ -15,9 +15,9 @@ use crate::run::RunStatus;
 
 /// The format of the document.
 pub const REPORT_FORMAT: &str = "proscenium-eval/1";
-/// Most characters of an answer and of a call.
+/// Maximum length of an answer and of a call, in characters.
 const MAX_TEXT: usize = 500;
-/// Most calls of a request.
+/// Maximum number of calls of a request.
 const MAX_CALLS: usize = 50;
 
 /// A request with all its executions.

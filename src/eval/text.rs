@@ -10,11 +10,11 @@ use crate::invisible::one_line;
 
 /// Columns of a rule.
 const WIDTH: usize = 79;
-/// Most scenes of the confusion table.
+/// Maximum number of scenes of the confusion table.
 const MAX_SCENES: usize = 40;
 /// Fewer executions say nothing about a percentile.
 const MIN_FOR_P95: usize = 30;
-/// Most characters of an answer or of a fault.
+/// Maximum length of an answer or of a fault, in characters.
 const MAX_DETAIL: usize = 240;
 
 /// The whole report; `failures` requests that are not right are described.
@@ -33,7 +33,7 @@ fn write_report(to: &mut String, report: &EvalReport, failures: usize) -> fmt::R
     write_usage(to, report)
 }
 
-/// Words what has changed since an earlier report; at most `most` requests of a kind are named.
+/// Words what has changed since an earlier report; at most `max` requests of a kind are named.
 pub fn comparison_text(comparison: &EvalComparison, max: usize) -> String {
     let mut text = String::new();
     let _ = write_comparison(&mut text, comparison, max);
@@ -265,7 +265,7 @@ fn number(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
-/// On one line, in at most `most` characters.
+/// On one line, in at most `max` characters.
 fn short(text: &str, max: usize) -> String {
     let line = one_line(text);
     match line.char_indices().nth(max) {

@@ -13,7 +13,7 @@ pub struct FlowBrief {
     pub description: String,
     /// The nodes that a path may begin with.
     pub begins_with: Vec<String>,
-    /// Most nodes of a path.
+    /// Maximum number of nodes of a path.
     pub max_nodes: u32,
     /// The conditions on every path.
     pub invariants: Vec<Invariant>,

@@ -8,10 +8,10 @@ use petgraph::graphmap::DiGraphMap;
 
 use super::{Flow, FlowProblem, Invariant, MAX_FLOW_BYTES, Node, NodeKind, STANDARD_INPUTS, path_problems};
 
-/// Most nodes of one flow.
+/// Maximum number of nodes of one flow.
 pub const MAX_NODES: usize = 64;
 
-/// What a name of a node or a value is made of.
+/// The remedy for an invalid name of a node or a value.
 const NAME_REMEDY: &str = "use letters, digits and `_`, at most 64";
 
 /// The virtual node before all entries.
@@ -36,7 +36,7 @@ pub fn check(flow: &Flow) -> Vec<FlowProblem> {
     checker.check_nodes();
     checker.check_extent();
     checker.check_edges();
-    // The graph means nothing with unknown nodes in it.
+    // With unknown nodes, checks of the graph make no sense.
     if checker.problems.is_empty() {
         let graph = Graph::of(flow);
         checker.check_ways(&graph);
@@ -295,7 +295,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// What is approved are inputs, and what a list may contain is one, too.
+    /// Only inputs can be approved, and the values that a list may contain are an input as well.
     fn check_approval(&mut self, node: &Node) {
         let NodeKind::Approval { values, .. } = &node.kind else { return };
         let is_input =

@@ -29,16 +29,16 @@ pub(crate) use request_part::{
 };
 pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 
-/// The values that every flow has, whatever its caller gives: the user's text (of which only the step's own part, where
-/// the purposes of the plan's steps, taken word by word, are the whole text), the purpose of the step (the user's text,
-/// where a model worded the purpose with a flow's results in view and it says more), the frozen local time (RFC 9557) and
-/// the user's language (ISO 639-1, or null).
+/// The values that every flow has, whatever its caller gives: `request`, the user's text (only the step's own part, if
+/// the purposes of the plan's steps, taken word by word, make up the whole text); `purpose`, the purpose of the step
+/// (the user's text, if a model worded the purpose after seeing a flow's results and it says more than the user);
+/// `now`, the frozen local time (RFC 9557); and `language`, the user's language (ISO 639-1, or null).
 pub const STANDARD_INPUTS: [&str; 4] = ["request", "purpose", "now", "language"];
 
 /// Largest definition of a flow, in bytes of its JSON.
 pub const MAX_FLOW_BYTES: usize = 256 * 1024;
 
-/// Most node steps of one execution of a flow that declares no other bound.
+/// Maximum number of node steps of one execution of a flow that declares no other bound.
 pub const DEFAULT_MAX_NODE_STEPS: u32 = 24;
 
 /// A graph of described nodes.
@@ -58,7 +58,7 @@ pub struct Flow {
     pub entries: Vec<String>,
     /// The nodes, in the order in which they are written.
     pub nodes: Vec<Node>,
-    /// Most nodes that one execution enters, repeated ones included.
+    /// Maximum number of nodes that one execution enters, repeated ones included.
     pub max_node_steps: u32,
     /// The conditions on every execution, planned or not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -277,8 +277,8 @@ impl Flow {
         self.nodes.iter().find(|node| node.name == name)
     }
 
-    /// Returns whether the nodes of a path can be executed where no model is asked, with or without the functions that stand in
-    /// for one.
+    /// Returns whether the nodes of a path can be executed without a model, with or without the functions that replace
+    /// one.
     pub(crate) fn works_without_model(&self, path: &[String], with_functions: bool) -> bool {
         path.iter().filter_map(|name| self.node(name)).all(|node| match &node.kind {
             NodeKind::Llm { fallback, .. } => with_functions && fallback.is_some(),
@@ -364,8 +364,8 @@ impl Node {
         names.filter_map(|name| Some((name.clone(), values.get(name)?.clone()))).collect()
     }
 
-    /// The node's outputs in what its function, model, tool or approver returned. A single output of something that is
-    /// no object, or has no such field, is all of it.
+    /// The node's outputs in the value that its function, model, tool or approver returned. If the value is not an
+    /// object, or has no field of the name of its only output, all of it is that output.
     pub fn outputs_in(&self, returned: &Value) -> Map<String, Value> {
         let pointers = match &self.kind {
             NodeKind::Tool { results, .. } => Some(results),

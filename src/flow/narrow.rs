@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::Flow;
 
 impl Flow {
-    /// The flow without `removed` and without the nodes that lead to no end any more. Where an end can be reached by
-    /// other nodes, its paths go around those that were removed; otherwise no node is left.
+    /// The flow without `removed` and without the nodes from which no end can be reached any more. If an end can be
+    /// reached by other nodes, paths go around the removed ones; otherwise no node is left.
     pub fn without(&self, removed: &BTreeSet<String>) -> Flow {
         let mut left: BTreeSet<&str> = BTreeSet::new();
         // Backwards from the ends. Each round adds a node, or is the last one.

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{Flow, FlowProblem, STANDARD_INPUTS};
 
-/// Most steps of the search for a path through the full graph.
+/// Maximum number of steps of the search for a path through the full graph.
 const MAX_SEARCH_STEPS: u32 = 20_000;
 
 /// The share of an example's words that a request has to contain, in percent, so that it counts as such a request.
 const MIN_SHARED_WORDS: usize = 50;
 
-/// All problems of a path, where the values named in `given` are there already. Empty if it may be executed.
+/// All problems of a path, if the values named in `given` exist at its beginning. Empty if it may be executed.
 pub fn path_problems(flow: &Flow, path: &[String], given: &BTreeSet<String>) -> Vec<FlowProblem> {
     let mut checker = PathChecker { flow, problems: Vec::new() };
     let (Some(first), Some(last)) = (path.first(), path.last()) else {
@@ -115,8 +115,8 @@ fn producers<'a>(flow: &'a Flow, value: &str) -> Vec<&'a str> {
     producers.map(|node| node.name.as_str()).collect()
 }
 
-/// The path through the full graph: at each node the first edge from which an end is reached, entering no node twice.
-/// Empty where the given values suffice for no path.
+/// The path through the full graph: at each node the first edge from which an end can be reached, without entering a
+/// node twice. Empty if the given values suffice for no path.
 pub fn full_path(flow: &Flow, given: &BTreeSet<String>) -> Vec<String> {
     let mut budget = MAX_SEARCH_STEPS;
     flow.entries
@@ -145,8 +145,8 @@ fn search(flow: &Flow, given: &BTreeSet<String>, path: Vec<String>, budget: &mut
     })
 }
 
-/// The path that the rules choose for a request: that of the declared example which shares most of its words with the
-/// request, else the full path.
+/// The path that the rules choose for a request: that of the declared example that has the largest share of its words
+/// in common with the request, otherwise the full path.
 pub fn rules_path(flow: &Flow, request: &str, given: &BTreeSet<String>) -> Vec<String> {
     let said = words(request);
     let score = |say: &str| {

@@ -1,5 +1,5 @@
-//! Parts of a request that stand by themselves, so that a flow is given one alone. The lists of words are of English, Italian,
-//! French, German and Spanish.
+//! Parts of a request that are independent of the others, so that a flow can be given one alone. The lists of words are
+//! for English, Italian, French, German and Spanish.
 
 /// Words that may stand between the parts of a request.
 const CONNECTIVES: [&str; 18] = [
@@ -23,9 +23,9 @@ omit omits omitted omitting skip skipping ometti omettendo salta saltando esclus
 /// How other such words begin: "excluding", "esclusi", "eccezione".
 const RESTRICTING_STEMS: [&str; 10] =
     ["exclu", "esclu", "except", "eccett", "eccez", "excep", "ignor", "ausgenommen", "ausgeschl", "limit"];
-/// Words with which a request begins to say where, when or of what all of it asks.
+/// Words with which a request begins to say to which place, time or thing all of it applies.
 const FRAMES: &str = "in at for during since from among within nel nella nei nelle per durante da";
-/// Words with which a purpose says what is done, and not with what.
+/// Words of a purpose that name only an action, and no object.
 const NEUTRAL: &str = "\
 the and for from with per all each their what which who when where how many much number count total list show find get give \
 tell read look search retrieve fetch query queries sql data database information answer question request run execute missing \
@@ -33,7 +33,7 @@ remaining rest again needed user are was were did does has have also about any \
 del dei della delle degli dello nel nella nei nelle dal dalla con che chi quando dove come quanti quante quanto quanta quali \
 quale numero totale mostra elenca trova leggi cerca dammi dati informazioni risposta domanda richiesta tutti tutte gli una uno \
 mancanti utente";
-/// The fewest letters of a word that says something, and of the beginning that two forms of a word share.
+/// Minimum number of letters of a word that counts, and of the common beginning of two forms of a word.
 const WORD_LETTERS: usize = 3;
 const STEM_LETTERS: usize = 4;
 /// The fewest words of a part.
@@ -46,9 +46,9 @@ struct RequestWord {
     sentence: usize,
 }
 
-/// Returns whether `purpose` is one of `parts`, and these are the whole request but for connectives. A part that points to
-/// another does not stand by itself, nor does one for which what another part says may hold as well: the end of its
-/// sentence, a restriction, where or when its sentence begins, or a figure in its sentence.
+/// Returns whether `purpose` is one of `parts`, and these make up the whole request but for connectives. A part is not
+/// independent if it points to another one, or if words of another part may apply to it as well: the end of its
+/// sentence, a restriction, the place or time with which its sentence begins, or a figure in its sentence.
 pub(crate) fn is_part(request: &str, purpose: &str, parts: &[&str]) -> bool {
     let (all, own) = (words(request), texts(purpose));
     let mut parts: Vec<Vec<String>> = parts.iter().map(|part| texts(part)).collect();
@@ -80,8 +80,8 @@ pub(crate) fn is_part(request: &str, purpose: &str, parts: &[&str]) -> bool {
         && (has_figure || !others.iter().filter(in_sentence).any(|word| is_figure(&word.text)))
 }
 
-/// Returns whether `part` is the end of a sentence of the request: nothing follows there that may hold for it, too, as in "how
-/// many orders were placed and how much was paid in Milan".
+/// Returns whether `part` is the end of a sentence of the request, so that nothing follows that may apply to it as
+/// well, as in "how many orders were placed and how much was paid in Milan".
 pub(crate) fn ends_sentence(request: &str, part: &str) -> bool {
     let (all, own) = (words(request), texts(part));
     let Some(start) = place(&all, &vec![false; all.len()], &own) else { return false };
@@ -89,18 +89,18 @@ pub(crate) fn ends_sentence(request: &str, part: &str) -> bool {
     rest.split_at_checked(own.len()).is_some_and(|(own, after)| is_end(own, after))
 }
 
-/// Returns whether words have one that restricts, excludes or corrects something: their parts do not stand by themselves then.
+/// Returns whether a text restricts, excludes or corrects something: then its parts are not independent.
 pub(crate) fn restricts(text: &str) -> bool {
     let words = texts(text);
     restrict(words.iter().map(String::as_str))
 }
 
-/// Returns whether words begin with where, when or of what they and perhaps the following ones ask.
+/// Returns whether a text begins with the place, time or thing to which it, and perhaps the following text, applies.
 pub(crate) fn begins_with_frame(text: &str) -> bool {
     texts(text).first().is_some_and(|word| is_frame(word))
 }
 
-/// Returns whether words point to what was said before.
+/// Returns whether a text points to something that was said before.
 pub(crate) fn points_back(text: &str) -> bool {
     texts(text).iter().any(|word| POINTING.split_whitespace().any(|other| word == other))
 }
@@ -222,7 +222,7 @@ mod tests {
             ("How many orders were placed, and what is their total?", "what is their total", orders, false),
             ("Show reorders and how much was paid", "orders", paid, false),
             ("how many orders were placed", orders, weather, false),
-            // What follows in the sentence may hold for both.
+            // The rest of the sentence may apply to both.
             ("How many orders were placed, and what is the weather in Milan?", orders, weather, false),
             (
                 "how many orders were placed and how much was paid in Milan?",
@@ -232,7 +232,7 @@ mod tests {
             ),
             ("How many orders were placed? What is the weather in Milan?", orders, weather, true),
             ("What is the weather in Milan, and how many orders were placed, please?", orders, weather, true),
-            // So may what is left out of one part, and where or when the sentence begins.
+            // So may an exclusion in one part, and the place or time with which the sentence begins.
             (
                 "how much was paid without discount and how many orders were placed?",
                 orders,

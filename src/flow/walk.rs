@@ -28,7 +28,7 @@ pub struct Walk<'a> {
     pub values: &'a Map<String, Value>,
 }
 
-/// That an execution leaves its planned path along a declared edge.
+/// Records that an execution left its planned path along a declared edge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LeftPath {
     /// The planned node that is not entered.

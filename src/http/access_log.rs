@@ -2,7 +2,9 @@
 //! connection, or when its client has gone.
 //!
 //! A line has nothing of a path, a query, a header or a body, which hold keys and texts of users, except ids: that of a run, and
-//! the name of its conversation, which a client may have chosen from a few allowed characters.
+//! A line contains nothing of a path, a query, a header or a body, because these contain keys and texts of users. The
+//! exception are ids: that of a run, and the name of its conversation, which a client may have chosen from a few
+//! allowed characters.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -36,7 +38,7 @@ const PANICKED: u16 = 500;
 pub(super) struct RequestNotes(Rc<RefCell<NotedIds>>);
 
 impl RequestNotes {
-    /// The facts of a request. Where requests are not logged, nobody reads them.
+    /// The notes of a request. If requests are not logged, nobody reads them.
     pub(super) fn of(request: &HttpRequest) -> Self {
         request.extensions().get::<Self>().cloned().unwrap_or_default()
     }
@@ -135,7 +137,7 @@ impl Drop for RequestLine {
     }
 }
 
-/// The name of a method. Others are a client's own words.
+/// The name of a known method. Other method names are chosen by the client.
 fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -22,7 +22,7 @@ use crate::store::{AddedDocument, DocumentOwner, MAX_PAGE, NewDocument, OpenDocu
 
 /// How much of a document is read at once, in bytes.
 const PIECE_BYTES: u64 = 256 * 1024;
-/// What is still read of a refused upload, so that its client gets the reply; in bytes, and for how long.
+/// How much of a refused upload is still read, so that its client gets the reply: in bytes, and for how long.
 const DRAINED_BYTES: usize = 4 << 20;
 const DRAIN_TIME: Duration = Duration::from_millis(500);
 
@@ -130,7 +130,7 @@ fn slow(detail: String) -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
 }
 
-/// What the client says that it sends.
+/// The media type that the client declares.
 fn media_type(request: &HttpRequest) -> Result<DocumentMedia, Problem> {
     let value = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let mut parts = value.unwrap_or_default().split(';').map(str::trim);
@@ -142,7 +142,8 @@ fn media_type(request: &HttpRequest) -> Result<DocumentMedia, Problem> {
     })
 }
 
-/// Reads on for a moment after a refusal: a connection that is closed while its client still sends may lose the reply.
+/// Reads on for a moment after a refusal: if a connection is closed while its client still sends, the reply may be
+/// lost.
 async fn drain(mut payload: Payload) {
     let reading = async {
         let mut left = DRAINED_BYTES;
@@ -151,7 +152,7 @@ async fn drain(mut payload: Payload) {
             left = rest;
         }
     };
-    // Whatever came of it, the reply is sent.
+    // The reply is sent however this ended.
     let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
 }
 

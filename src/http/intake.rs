@@ -70,7 +70,7 @@ pub(crate) fn document_ids(request: &HttpRequest) -> Result<Vec<DocumentId>, Pro
     ids.map(|id| id.parse::<DocumentId>().map_err(invalid)).collect()
 }
 
-/// A header that may occur once: of two, a proxy may have meant the other one.
+/// A header that may occur once: if there are two, a proxy may have checked the other one.
 ///
 /// # Errors
 /// `code` if it occurs more than once.
@@ -125,7 +125,7 @@ pub(crate) struct AcceptedRequest {
     /// Whether an earlier equal request had started the run.
     pub(crate) is_replay: bool,
     answer: oneshot::Receiver<Result<Answer, Fault>>,
-    /// Of a request that will be streamed: has the answer streamed until somebody reads it.
+    /// Of a request that will be streamed: keeps the answer streamed until somebody reads it.
     _follower: Option<FeedFollowerGuard>,
     /// Tracks whether the answer reaches its client, if retries are recognized.
     delivery: Option<Delivery>,
@@ -146,7 +146,7 @@ impl AcceptedRequest {
     }
 }
 
-/// Has the engine accept a request, whose answer will be `streamed` or sent as a whole. An accepted run continues even if
+/// Has the engine accept a request, whose answer is `streamed` or sent as a whole. An accepted run continues even if
 /// its client disconnects; with a `delivery`, a retry finds it.
 pub(crate) async fn accept(
     app: &web::Data<App>,
@@ -288,8 +288,8 @@ pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
         return None;
     }
     let mut fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
-    // What a back end or a model's provider said, and where it is, is for the journal and the document alone, as is how the
-    // server itself failed.
+    // The message of a back end or a model's provider, with its address, belongs in the journal and the document only,
+    // and so do failures of the server itself.
     if ["http.", "tool.", "llm.", "run.poisonous"].iter().any(|part| fault.code.starts_with(part))
         && let Some(sentence) = fault.user_sentence(None)
     {

@@ -188,7 +188,7 @@ fn is_costly(request: &HttpRequest) -> bool {
         && request.match_pattern().is_some_and(|route| COSTLY_ROUTES.contains(&route.as_str()))
 }
 
-/// Parses `limit` (1 to `most`, default 50) and the cursor `after` of a query.
+/// Parses `limit` (1 to `max`, default 50) and the cursor `after` of a query.
 fn parse_page<T>(
     limit: Option<u32>,
     max: u32,

@@ -58,7 +58,7 @@ impl RequestPrincipal {
         }
     }
 
-    /// Returns what a request says about its plan; `None` if nothing.
+    /// Returns the constraints and the state that a request gives for its plan; `None` if there are none.
     pub(crate) fn guidance(
         &self,
         constraints: Option<PlanConstraints>,

@@ -16,8 +16,8 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 /// Default `Retry-After`, in seconds.
 const DEFAULT_RETRY_AFTER_S: u32 = 1;
 
-/// Codes of 429 and 503 after which waiting helps only where the fault says for how long: budgets that do not renew,
-/// attempts that are larger than a limit, and what people have to change.
+/// Codes of 429 and 503 after which waiting helps only if the fault says how long: budgets that do not renew, attempts
+/// that are larger than a limit, and states that only people can change.
 const WITHOUT_DEFAULT_WAIT: &[&str] =
     &["budget.exceeded", "level.basic", "limits.exceeded", "llm.disabled", "llm.quota", "tool.disabled"];
 
@@ -161,7 +161,7 @@ const CORRECTABLE: &[(StatusCode, &[&str])] = &[
     (StatusCode::NOT_FOUND, &["run.not_found", "session.unknown", "document.deleted"]),
 ];
 
-/// Codes of what may succeed later, and of what takes too long or too much, by status.
+/// Codes of errors after which a later attempt may succeed, and of work that takes too long or too much, by status.
 const TRANSIENT: &[(StatusCode, &[&str])] = &[
     (
         StatusCode::TOO_MANY_REQUESTS,
@@ -202,7 +202,7 @@ pub fn status_of(code: &str) -> StatusCode {
 
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
-        // The codes of tools are those of their authors: what failed behind them is said by the class.
+        // The codes of tools are chosen by their authors: the class says what kind of failure it is.
         let status = match (status_of(&fault.code), fault.class) {
             (StatusCode::INTERNAL_SERVER_ERROR | StatusCode::BAD_GATEWAY, FaultClass::Timeout) => {
                 StatusCode::GATEWAY_TIMEOUT

@@ -93,7 +93,7 @@ impl RunView {
     }
 }
 
-/// The matter that a parked run waits for.
+/// A decision that a parked run waits for.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct WaitsFor {
     /// The approval, for `POST /api/approvals/{approval_id}`.
@@ -205,7 +205,7 @@ pub(crate) async fn events(
     Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms, stream))
 }
 
-/// Reads the header `Last-Event-ID`. An empty one is none: so do clients begin that have received no event.
+/// Reads the header `Last-Event-ID`. An empty one counts as absent: clients that have received no event send it.
 fn last_event_id(request: &HttpRequest) -> Result<Option<EventId>, Problem> {
     const CODE: &str = "request.last_event_id";
     let Some(value) = single_header(request, "Last-Event-ID", CODE)? else { return Ok(None) };

@@ -73,7 +73,8 @@ fn document_failed() -> Problem {
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.document", detail)
 }
 
-/// Why a plan was not changed, for a client. What is wrong with the replies of a model is written for the model.
+/// Why a plan was not changed, for a client. The problems of a model's replies are written for the model, and not
+/// shown.
 fn unmodified_detail(fault: &Fault) -> String {
     match &*fault.code {
         "llm.unusable" => {

@@ -9,11 +9,11 @@ use super::pattern::{Patterns, any, find, patterns, strip_fillers};
 use super::text::{self, Token};
 use super::{is_background_task, lexicon};
 
-/// Most statements of one text.
+/// Maximum number of statements of one text.
 const MAX_STATEMENTS: usize = 12;
-/// Most characters of a statement: what is longer was pasted.
+/// Maximum length of a statement, in characters: what is longer was pasted.
 const MAX_STATEMENT_CHARS: usize = 300;
-/// Most words of a quotation inside a statement, such as a title.
+/// Maximum number of words of a quotation inside a statement, such as a title.
 const MAX_QUOTED: usize = 4;
 /// From this many words of a sentence on, a statement about the user begins.
 const MAX_LEAD: usize = 3;

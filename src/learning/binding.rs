@@ -37,7 +37,7 @@ impl Binder<'_> {
     fn step(&mut self, step: &Step) -> Option<LearnedStep> {
         let is_prepared = |tool: &String| step.prepared_calls.iter().any(|call| call.tool == *tool);
         let is_whole = step.expected_tools.iter().all(is_prepared) && !step.prepared_calls.is_empty();
-        // What was expected of these results may not be of those of another request.
+        // Expectations about these results may not apply to those of another request.
         if !is_whole || step.unclear || !step.if_needed.is_empty() || !step.expect.is_empty() {
             return None;
         }
@@ -78,7 +78,7 @@ impl Binder<'_> {
                     members.iter().map(|(name, value)| Some((name.clone(), self.value(value, depth + 1)?)));
                 Some(ValueBinding::Object { members: members.collect::<Option<_>>()? })
             }
-            // No words carry a flag.
+            // Words never say a flag.
             Value::Bool(_) | Value::Null => None,
         }
     }
@@ -92,7 +92,7 @@ impl Binder<'_> {
                 *self.uses.get_mut(at)? += 1;
                 Some(ValueBinding::Span { span: u32::try_from(at).ok()?, form })
             }
-            // Two placeholders have this value: either may be meant.
+            // Two placeholders have this value, and either may be meant.
             (Some(_), Some(_)) => None,
             (None, _) => {
                 let text = value.as_str().filter(|text| self.is_said(text))?;

@@ -24,15 +24,15 @@ pub(crate) fn lessons(state: &RunState, catalogue: &Catalogue, event: &Event) ->
     plan.into_iter().chain(paths.map(|(step, lesson)| Event::PathObserved { step, lesson })).collect()
 }
 
-/// Returns what `ending`, the run's last event, says about its plan. `None` where it says nothing: learning is off, a person, the
-/// embedded rules or the conversation had a part in the plan, a value cannot be traced, or the tools refused for reasons
-/// of their own.
+/// Returns the lesson of `ending`, the run's last event, about the plan. `None` if there is none: learning is off, a
+/// person, the embedded rules or the conversation influenced the plan, a value cannot be traced, or the tools refused
+/// for reasons of their own.
 fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
     if !teaches(state) {
         return None;
     }
     let first = state.plans.first()?;
-    // What a flow or a model without tools does is not what a plan prepares.
+    // The work of a flow, or of a model without tools, is not prepared by a plan.
     let is_prepared = |made: &PlanMade| {
         let is_left = |step: &Step| matches!(step.kind, StepKind::Llm | StepKind::Code);
         made.flows.is_empty() && !made.plan.steps.iter().any(is_left)
@@ -69,7 +69,7 @@ pub(super) fn teaches(state: &RunState) -> bool {
     state.settings().learn != LearnMode::Off && is_first_end
 }
 
-/// Returns whether nothing was said before that may have had a part in what was planned.
+/// Returns whether nothing that was said before can have influenced the plan.
 pub(super) fn is_without_memory(state: &RunState) -> bool {
     let context = state.started.as_ref().map(|started| &started.context);
     context.is_some_and(|context| {
@@ -77,7 +77,7 @@ pub(super) fn is_without_memory(state: &RunState) -> bool {
     })
 }
 
-/// Returns whether what was called did not suit the request.
+/// Returns whether a failure of this class shows that the calls did not suit the request.
 pub(super) fn is_misfit(class: FaultClass) -> bool {
     matches!(class, FaultClass::BadData | FaultClass::NotFound)
 }
@@ -111,7 +111,7 @@ pub(super) fn fault_class(call: &CallState) -> Option<FaultClass> {
     (fault.class != FaultClass::Other).then_some(fault.class)
 }
 
-/// Whether the step's calls are exactly those that its plan prepared, and all succeeded unasked.
+/// Whether the step's calls are exactly those that its plan prepared, and all succeeded without a question.
 fn is_as_prepared(state: &RunState, step: &StepState) -> bool {
     let prepared = &step.step.prepared_calls;
     let done = |(number, planned): (&u32, &crate::plan::PreparedCall)| {

@@ -69,7 +69,7 @@ fn given_state(state: &RunState) -> Option<&Value> {
     state.queued.as_ref()?.guidance.as_ref()?.current_state.as_ref()
 }
 
-/// Whether a planner may have worded a step's purpose by a value of the state that the request gives.
+/// Whether a planner may have worded a step's purpose with a value of the state that the request gives.
 fn is_worded_by_state(state: &RunState, step: &StepState) -> bool {
     let is_named = state.queued.as_ref().is_some_and(|queued| queued.plan.is_some());
     let is_request = is_named && step.step.purpose.trim() == state.request().trim();
@@ -80,7 +80,7 @@ fn is_worded_by_state(state: &RunState, step: &StepState) -> bool {
 /// The elements of the request that say what the step is for, or all of them; `None` where its purpose is not a part of the
 /// request.
 fn part_of(template: &RequestTemplate, made: &PlanMade, step: &StepState) -> Option<Option<(u32, u32)>> {
-    // What the only step of a planner's plan is for is the request, in whatever words.
+    // The only step of a planner's plan serves the whole request, however its purpose is worded.
     if made.plan.steps.len() == 1 && made.by.is_none() {
         return Some(None);
     }
@@ -119,7 +119,7 @@ struct ExecutedPath<'a> {
 impl ExecutedPath<'_> {
     fn lesson(&self, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
         let Self { state, number, planned, .. } = *self;
-        // Without models, a path was not executed as it was proven.
+        // Without models, a path is not executed in the way in which it was proven.
         let is_as_proven = planned.maker == PathMaker::Learned && state.may_plan_path(number);
         if planned.maker != PathMaker::Planner && !is_as_proven {
             return None;
@@ -148,8 +148,8 @@ impl ExecutedPath<'_> {
         Some(LearnedPlan::of_path(&flow.name, path, template.part, definitions(catalogue, flow)))
     }
 
-    /// What the execution says about its path. `None` where a person, a policy or a tool for reasons of its own ended it, and
-    /// where the conditions of the graph led elsewhere than planned.
+    /// The lesson of the execution about its path. `None` if a person, a policy or a tool for reasons of its own ended
+    /// it, or if the conditions of the graph led elsewhere than planned.
     fn result(&self, ending: &Event) -> Option<LessonResult> {
         let Self { state, step, .. } = *self;
         match step.status {
@@ -187,7 +187,7 @@ impl ExecutedPath<'_> {
     }
 }
 
-/// What a flow that failed says about its path.
+/// The lesson of a failed flow about its path.
 fn failure(state: &RunState, step: &StepState) -> Option<LessonResult> {
     let error = step.error.as_ref()?;
     let is_refused =

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::run::{HintStep, LearnedPlan, PathHint, PlanHint};
 
-/// The most hints for one plan.
+/// Maximum number of hints for one plan.
 const MAX_HINTS: usize = 3;
 /// The least similarity of a request's words to those of a hint, as the share of common words.
 const MIN_SIMILARITY: f64 = 0.4;

@@ -12,7 +12,7 @@ impl Provider for OfflineModel {
     }
 
     async fn complete(&self, request: &Request, _: &CallControl) -> Result<Completion, Error> {
-        // Asking again would change nothing: a node declares by itself what is done without a model.
+        // Asking again would change nothing: a node declares what happens without a model.
         if request.purpose == Purpose::Program {
             let detail = "the embedded rules write no programs; configure a model";
             return Err(Error::new(NAME, ErrorKind::NotConfigured { detail: detail.to_owned() }));

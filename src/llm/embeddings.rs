@@ -5,7 +5,7 @@
 
 use super::{Message, Purpose, Request, ToolChoice};
 
-/// The most texts of one request, so that the reply to vectors of 4,096 numbers stays within the bound of replies.
+/// Maximum number of texts of one request, so that the reply to vectors of 4,096 numbers stays within the bound of replies.
 pub const MAX_TEXTS: usize = 32;
 /// The longest vector that is read.
 const MAX_DIMENSIONS: usize = 16_384;

@@ -1,7 +1,7 @@
-//! Processor time shared between tenants. The tasks of a runtime are polled in order of their wakes, so a tenant
-//! with 200 ready runs would have a request of another tenant wait for 200 polls at each of its steps. Tasks
-//! that are spawned here are polled in turn by tenant instead (the fair queueing of Nagle, RFC 970, with a poll
-//! in place of a packet).
+//! Processor time shared between tenants. The tasks of a runtime are polled in order of their wakes, so with 200 ready
+//! runs of one tenant, a request of another tenant would wait for 200 polls at each of its steps. Tasks that are
+//! spawned here are polled in turn by tenant instead (the fair queueing of Nagle, RFC 970, with a poll in place of a
+//! packet).
 //!
 //! A poll takes one of a fixed number of places. If none is free, the task queues under its tenant and is woken
 //! when its turn has come. The runtime has one thread more than there are places: while all places are taken,
@@ -46,7 +46,7 @@ impl FairTasks {
     /// Takes a place, or queues.
     fn enter(&self, tenant: &TenantId, waker: &Waker) -> Option<Arc<TaskTurn>> {
         let mut places = lock(&self.0);
-        // All places may be taken by one tenant: a poll is short, and then it is the next one's turn.
+        // One tenant may take all places: a poll is short, and then it is the turn of the next tenant.
         if places.take(tenant, false) {
             return None;
         }
@@ -108,7 +108,7 @@ impl<F: Future> Future for FairTask<F> {
                 }
             }
         }
-        // Returned also if the poll panics.
+        // Returned even if the poll panics.
         let _place = PlaceInUse { tasks: &this.tasks, tenant: &this.tenant };
         this.work.as_mut().poll(context)
     }

@@ -85,7 +85,7 @@ struct GatewayCall<'a> {
     guards: &'a Guards,
     /// Tokens of the request, counted.
     prompt: u64,
-    /// When the gateway got it.
+    /// When the gateway received it.
     asked: Instant,
 }
 
@@ -337,7 +337,7 @@ impl Gateway {
         let mut models = self.core.models_of(request.purpose, voter).into_iter();
         let model = models.find(|model| !self.guards.disabled.contains(model.provider.name()))?;
         model.identity.as_ref()?;
-        // What is free need not be counted.
+        // A free model needs no count.
         if model.price.most(1, 1) == 0 {
             return None;
         }
@@ -549,7 +549,7 @@ impl Core {
             if call.request.purpose == Purpose::Embedding {
                 return Err(error);
             }
-            // It has just been given up, or another attempt finds out.
+            // The model was given up just now, or another attempt is testing it.
             if model.breaker.state() != breaker::BreakerState::Closed {
                 return Err(error);
             }
@@ -596,7 +596,7 @@ impl Core {
         let reply = call.ctl.within(model.provider.complete(call.request, &ctl));
         let result = match started_within(slow_ms, &call.ctl.sink, reply).await.flatten() {
             Ok(result) => result,
-            // Ended from here: no one knows what the model did of it.
+            // From here on, nobody knows what the model did with the request.
             Err(kind) => Err(Error::new(name, kind).costing(model.price.unknown(call.prompt, 0, max_output))),
         };
         let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
@@ -639,8 +639,8 @@ impl Core {
     }
 }
 
-/// Waits for `reply`; one that has not begun after `slow_ms` milliseconds is given up. What a reader has begun to
-/// read is never broken off.
+/// Waits for `reply`. One that has not begun after `slow_ms` milliseconds is given up. A reply that a reader has begun
+/// to read is never broken off.
 async fn started_within<T>(
     slow_ms: Option<u64>,
     sink: &Sink,

@@ -75,7 +75,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// About as many bytes as its JSON text has, so that a buffer need not grow.
+    /// The approximate size of its JSON text in bytes, so that a buffer need not grow.
     fn json_bytes(&self) -> usize {
         const FRAME: usize = 64;
         let message = |message: &Message| match message {

@@ -10,7 +10,7 @@ use super::Purpose;
 use crate::nearest::nearest;
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview, redact_url};
 
-/// The name under which `llm.purposes` can speak of the offline model.
+/// The name of the offline model in `llm.purposes`.
 pub const OFFLINE: &str = "offline";
 
 /// The variable with the key of a model that no configuration file describes.
@@ -20,20 +20,20 @@ pub const ADDRESS_VARIABLE: &str = "OPENAI_BASE_URL";
 /// The variable with its name at the provider.
 pub const MODEL_VARIABLE: &str = "OPENAI_MODEL";
 
-/// More tokens than any model has.
+/// A number of tokens that exceeds every model's limits.
 const MAX_TOKENS: u32 = 100_000_000;
 
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
-/// What is added to an API's address, and not part of it.
+/// The routes that are appended to an API's address and must not be part of it.
 const ROUTES: [&str; 2] = ["/chat/completions", "/embeddings"];
 const OPENAI_MODEL: &str = "gpt-4o-mini";
 
-/// Which models there are, for what, and how long they are waited for.
+/// The models, their purposes, and how long they are waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The models in the order in which they are asked; the next one serves when one is unavailable. With
-    /// none, the offline model serve.
+    /// The models in the order in which they are asked; the next one serves if one is unavailable. Without any, the
+    /// offline model serves.
     pub models: Vec<ModelOptions>,
     /// Other lists, by name, for a purpose: `plan`, `continuation`, `scene`, `answer`, `summary`, `embedding`,
     /// `recovery`, `interpretation`, `decision`, `adaptation`, `path`, `node`.
@@ -42,7 +42,7 @@ pub struct Options {
     /// Milliseconds, by purpose, after which the next model is asked instead of one whose reply has not begun. The last
     /// model of a purpose is always waited for, and so is a reply that has begun.
     pub slow_ms: BTreeMap<Purpose, u64>,
-    /// Most attempts at one model for one call.
+    /// Maximum number of attempts at one model for one call.
     pub max_attempts: u32,
     /// Milliseconds for a whole call with all its attempts at all models.
     pub deadline_ms: u64,
@@ -54,12 +54,12 @@ pub struct Options {
     pub between_tokens_timeout_ms: u64,
     /// Milliseconds of `Retry-After` that are waited; a model that asks for more is handed over from.
     pub max_retry_after_ms: u64,
-    /// Milliseconds that bound the random wait before the second attempt; doubled for each further one.
+    /// Upper bound in milliseconds of the random wait before the second attempt; doubled for each further one.
     pub backoff_ms: u64,
-    /// When a model that fails is left alone.
+    /// When a failing model is not asked for a while.
     pub breaker: super::breaker::Options,
-    /// Tokens that the conversation may have when the offline model serve. They have no window of
-    /// their own; this one keeps conversations short.
+    /// Maximum number of tokens of the conversation if the offline model serves. It has no context window of its own;
+    /// this one keeps conversations short.
     pub offline_context_window: u32,
 }
 
@@ -235,7 +235,7 @@ impl ModelOptions {
         })
     }
 
-    /// Holds the address to one that routes can be added to.
+    /// Checks that routes can be appended to the address.
     fn review_address(&self, key: &str, review: &mut SettingsReview) {
         let url = reqwest::Url::parse(&self.base_url).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
@@ -253,7 +253,7 @@ impl ModelOptions {
         review.add(key, message, format!("write the API's address, such as `{OPENAI_BASE_URL}`"));
     }
 
-    /// Holds the model, number `index` of the list, to its bounds.
+    /// Checks the bounds of the model, number `index` of the list.
     fn review(&self, index: usize, review: &mut SettingsReview) {
         let key = |field: &str| format!("llm.models.{index}.{field}");
         for (field, value) in [("name", &self.name), ("base_url", &self.base_url)] {

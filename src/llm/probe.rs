@@ -116,7 +116,7 @@ async fn probe_embeddings(server: &OpenAi, deadline_ms: u64) -> Probe {
     Probe { model, tried, latency, recommended: None, embedding: Some(embedding) }
 }
 
-/// A greeting, to which no model would reply with a colour unless it was forced.
+/// A greeting: no model would reply to it with a colour unless it was forced.
 fn question() -> Request {
     Request {
         purpose: Purpose::Plan,

@@ -23,7 +23,7 @@ impl Ticks {
         }
     }
 
-    /// How long it has been going.
+    /// The time since it was made.
     pub(super) fn elapsed(&self) -> Duration {
         #[cfg(test)]
         let ahead = Duration::from_nanos(self.ahead.load(std::sync::atomic::Ordering::SeqCst));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Most runs and conversations that are remembered.
+/// Maximum number of runs and conversations that are remembered.
 pub const MAX_TRACKED: usize = 1_000_000;
 /// Runs that a report names as examples.
 const MAX_EXAMPLES: usize = 5;
@@ -166,7 +166,7 @@ impl RunLedger {
         self.runs.is_empty()
     }
 
-    /// At most `most` of the ended runs that replies named, evenly spread: each with its conversation, and with the
+    /// At most `max` of the ended runs that replies named, evenly spread: each with its conversation, and with the
     /// latency that the client saw.
     pub fn sample(&self, max: usize) -> Vec<(Uuid, u64, Duration)> {
         let ended = self.runs.iter().filter(|(_, run)| run.is_heard && run.state == ListedState::Ended);

@@ -50,7 +50,7 @@ pub struct LoadMeasure {
 /// Durations of which percentiles are measured.
 const FAMILIES: [&str; 5] = ["latency", "overhead", "server_overhead", "first_token", "lag"];
 const PERCENTILES: [&str; 7] = ["mean", "p50", "p90", "p95", "p99", "p999", "max"];
-/// How many durations each takes: of fewer it is their maximum, or nearly.
+/// How many durations each percentile needs: of fewer, it is their maximum or close to it.
 pub(super) const MIN_COUNTS: [u64; 7] = [1, 1, 10, 20, 100, 1000, 1];
 
 /// All other measures.

@@ -22,9 +22,9 @@ use crate::nearest::did_you_mean;
 
 /// Largest file, in bytes.
 pub const MAX_MIX_BYTES: usize = 4 * 1024 * 1024;
-/// Most conversations of a file.
+/// Maximum number of conversations of a file.
 const MAX_CONVERSATIONS: usize = 10_000;
-/// Most requests of a conversation.
+/// Maximum number of requests of a conversation.
 const MAX_TURNS: usize = 200;
 const MAX_WEIGHT: u32 = 1_000_000;
 

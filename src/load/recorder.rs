@@ -9,7 +9,7 @@ use super::outcome::{RequestEnd, RequestOutcome, ServerTimes};
 use super::report::{KeyReport, LoadUsage, RequestCounts};
 use super::timeline::Timeline;
 
-/// Most codes that are counted apart. Others count as [`OTHER`].
+/// Maximum number of codes that are counted apart. Others count as [`OTHER`].
 const MAX_CODES: usize = 64;
 /// The name of all codes beyond.
 const OTHER: &str = "other";

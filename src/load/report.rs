@@ -86,7 +86,7 @@ pub struct LoadSettings {
     pub sessions: u32,
     /// Requests a second of an open loop.
     pub rate: Option<f64>,
-    /// Most requests in flight.
+    /// Maximum number of requests in flight.
     pub max_in_flight: u32,
     /// How long the load rose, in seconds.
     pub ramp_s: f64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::latency::LatencyHistogram;
 
-/// Most intervals. Where more are needed, each two become one.
+/// Maximum number of intervals. Where more are needed, each two become one.
 const MAX_INTERVALS: usize = 240;
 /// The length of intervals at first.
 const FIRST_WIDTH: Duration = Duration::from_millis(250);
@@ -31,7 +31,7 @@ pub struct TimelineInterval {
     pub shed: u64,
     /// Requests that were due and not sent.
     pub not_sent: u64,
-    /// Most requests in flight that were seen.
+    /// Maximum number of requests in flight that were seen.
     pub in_flight: u64,
     /// Latencies of the answers, to two digits.
     pub latency: LatencyHistogram,
@@ -69,7 +69,7 @@ pub struct ReportedInterval {
     pub shed_per_s: f64,
     /// Requests that were due and not sent, a second.
     pub not_sent_per_s: f64,
-    /// Most requests in flight that were seen.
+    /// Maximum number of requests in flight that were seen.
     pub in_flight: u64,
     /// The median latency of the answers, in milliseconds.
     pub p50_ms: Option<f64>,

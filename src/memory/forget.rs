@@ -1,10 +1,10 @@
 //! The part of a conversation that is forgotten with a document: a rule over the events of its stream.
 //!
-//! - A turn that named the document keeps the user's words and the calls that owe nothing to documents. Its answer, what it
-//!   quotes, the results of the other calls and the question that it ended with are gone. Of a write, which may have been
-//!   confirmed with values of the document, the values are gone that only the document has.
-//! - Later answers lose the sentences that repeat what is gone: a figure of three digits or more that is no year, a name within
-//!   a sentence, or five words in a row, that nothing which is kept has.
+//! - A turn that named the document keeps the user's words and the calls that do not depend on documents. Its answer,
+//!   its quotations, the results of the other calls and the question that it ended with are erased. Of a write, which may
+//!   have been confirmed with values of the document, the values that only the document has are erased.
+//! - Later answers lose the sentences that repeat erased texts: a figure of three digits or more that is not a year, a name
+//!   within a sentence, or five words in a row, that no kept text has.
 //! - A turn that only listed the document, in the question which one is meant, keeps everything but its name; the other documents
 //!   keep their places in the list.
 //! - Summaries that cover such a turn are emptied; the memory makes others of the turns ([`super::Memory::apply`]).
@@ -23,18 +23,18 @@ use crate::run::{
     TurnCall, TurnOrigin,
 };
 
-/// What stands in place of a text that is gone.
+/// Replaces an erased text.
 const ERASED: &str = "[erased]";
-/// What stands in place of a sentence that is gone: a sentence wherever it stands, so that the others keep their places.
+/// Replaces an erased sentence. It counts as a sentence wherever it stands, so that the others keep their positions.
 const ERASED_SENTENCE: &str = "Erased;";
 const ERASED_QUESTION: &str = "Erased?";
-/// The answer of a turn of which nothing else is left.
+/// Replaces the answer of a turn of which nothing else is left.
 const ERASED_ANSWER: &str = "[erased with a document]";
-/// The fewest digits of a figure that tells where a sentence comes from.
+/// The fewest digits of a figure that identifies the source of a sentence.
 const MIN_DIGITS: usize = 3;
-/// Figures that may be years tell nothing.
+/// Figures that may be years identify no source.
 const YEARS: std::ops::RangeInclusive<u32> = 1900..=2100;
-/// The words in a row that tell where a sentence comes from.
+/// The number of words in a row that identify the source of a sentence.
 const MIN_WORDS: usize = 5;
 
 /// The events of a session's stream that change when a document is deleted with the runs that named it, as they are
@@ -54,7 +54,7 @@ pub(crate) fn without_document(
     let is_turn = |event: &SessionEvent| matches!(event, SessionEvent::TurnEnded { .. });
     let turns_before = events[..first].iter().filter(|(_, event)| is_turn(event)).count();
     let mut after: Vec<(u64, SessionEvent)> = events[first..].to_vec();
-    // First all of these: what is left of them is kept.
+    // These come first, because what is left of them is kept.
     for (_, event) in after.iter_mut().filter(|(_, event)| named.names_it(event)) {
         if let SessionEvent::TurnEnded { turn, pending, origin, .. } = event {
             texts.forget_turn(turn, origin.as_mut());
@@ -105,7 +105,8 @@ impl NamedBy<'_> {
             || quotes.any(|quote| quote.span.document == self.id)
     }
 
-    /// The texts of a stream, sorted by what is to become of them. `told` is the place of the first turn that named the document.
+    /// The texts of a stream, by what happens to them. `told` is the position of the first turn that named the
+    /// document.
     fn texts(&self, events: &[(u64, SessionEvent)], told: usize) -> ForgottenTexts {
         let mut texts = ForgottenTexts::default();
         for (at, (_, event)) in events.iter().enumerate() {
@@ -154,7 +155,7 @@ fn is_part_of_others(name: &str, choices: &[NamedDocument]) -> bool {
     choices.iter().any(|choice| choice.name.contains(name))
 }
 
-/// Whether a call of a turn that named documents owes nothing to them, as far as the journal says.
+/// Whether a call of a turn that named documents does not depend on them, as far as the journal shows.
 fn is_apart(turn: &Turn, origin: Option<&TurnOrigin>, at: usize) -> bool {
     let is_stale = turn.calls.get(at).is_none_or(|call| call.stale);
     !is_stale && place(origin, at).is_some_and(|place| !place.quotes_documents && !place.void)
@@ -164,12 +165,12 @@ fn place(origin: Option<&TurnOrigin>, at: usize) -> Option<&CallOrigin> {
     origin.and_then(|origin| origin.calls.get(at))
 }
 
-/// The texts of a stream, sorted by what is to become of them.
+/// The texts of a stream, by what happens to them.
 #[derive(Debug, Default)]
 struct ForgottenTexts {
     /// What documents say: quotations, and the results of tools that looked at them.
     sources: KnownText,
-    /// All that goes: these, and the answers that may repeat them.
+    /// Everything that is erased: these, and the answers that may repeat them.
     gone: KnownText,
     kept: KnownText,
 }
@@ -225,7 +226,7 @@ impl ForgottenTexts {
         self.kept.add(&call.result.to_string());
     }
 
-    /// Forgets a turn that named the document, and keeps what is left of it.
+    /// Erases the content of a turn that named the document, except what may be kept.
     fn forget_turn(&mut self, turn: &mut Turn, origin: Option<&mut TurnOrigin>) {
         let before = origin.as_deref().cloned();
         let keeps: Vec<bool> = (0..turn.calls.len()).map(|at| is_apart(turn, before.as_ref(), at)).collect();
@@ -254,7 +255,7 @@ impl ForgottenTexts {
         turn.answer = if says.is_empty() { ERASED_ANSWER.to_owned() } else { says.join(" ") };
     }
 
-    /// Forgets what a later question says of the document.
+    /// Erases what a later question says about the document.
     fn forget_question(&self, pending: &mut Option<PendingQuestion>, document: DocumentId) {
         let Some(asked) = pending else { return };
         let is_about_it = asked.documents.iter().any(|named| named.id == document);
@@ -267,7 +268,7 @@ impl ForgottenTexts {
         }
     }
 
-    /// Strikes the texts and numbers of a value that only documents have.
+    /// Erases the texts and numbers of a value that only documents contain.
     fn strike(&self, value: &mut Value) {
         match value {
             Value::Array(list) => list.iter_mut().for_each(|one| self.strike(one)),
@@ -280,7 +281,7 @@ impl ForgottenTexts {
         }
     }
 
-    /// Whether all words of a value are words of documents, and not all of what is kept.
+    /// Whether all words of a value are words of documents, and not all of them are words of kept texts.
     fn is_from_documents(&self, value: &str) -> bool {
         let words = lower_words(value);
         let all = |known: &KnownText| words.iter().all(|word| known.words.contains(word));
@@ -288,7 +289,7 @@ impl ForgottenTexts {
         is_told || self.kept.lacks(&self.sources, value)
     }
 
-    /// An answer without the sentences that repeat what is gone.
+    /// An answer without the sentences that repeat erased texts.
     fn without_sentences(&self, answer: &str) -> String {
         if !self.kept.lacks(&self.gone, answer) {
             return answer.to_owned();
@@ -313,7 +314,7 @@ impl ForgottenTexts {
     }
 }
 
-/// What texts say: their figures, their words, and hashes of their words in a row.
+/// The content of texts: their figures, their words, and hashes of their words in a row.
 #[derive(Debug, Default)]
 struct KnownText {
     figures: KnownFigures,
@@ -332,7 +333,7 @@ impl KnownText {
         self.names.extend(names(text));
     }
 
-    /// Whether `text` has a figure, a name or words in a row that `other` has and these texts lack.
+    /// Whether `text` has a figure, a name or words in a row that `other` has and these texts do not.
     fn lacks(&self, other: &KnownText, text: &str) -> bool {
         let unknown = other.figures.untraced(text);
         let is_year = |figure: &String| figure.parse().is_ok_and(|figure| YEARS.contains(&figure));

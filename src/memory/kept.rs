@@ -58,7 +58,7 @@ impl KeptTurn {
         }
     }
 
-    /// The turn in at most `most` quarters of a token, and its size as that of [`KeptTurn::size`].
+    /// The turn in at most `max` quarters of a token, and its size as that of [`KeptTurn::size`].
     pub(super) fn within(&self, max: usize) -> (Turn, usize) {
         // One that fits has no values that are shortened in any prompt.
         if self.size <= max.saturating_add(1) {

@@ -3,11 +3,11 @@
 //! **Invariants:**
 //!
 //! - A fact supersedes only a fact of its own kind or of a lower one: no guess takes the place of what was given.
-//! - A later result of an equal read takes the place of the whole earlier one, so a value never parts from its unit.
-//!   Whatever else contradicts stands side by side until a person decides.
+//! - A later result of an equal read replaces the whole earlier one, so a value is never separated from its unit.
+//! Whatever else contradicts stands side by side until a person decides.
 //! - Bounded in number and bytes; what was dropped is counted. What was superseded goes first, then guesses, and what was
 //!   given last.
-//! - What took the place of a fact is all that is read of it later, beside its claim and source: the rest of it is dropped.
+//! - Of a superseded fact, only its claim, its source and the fact that superseded it are kept.
 //! - The id of a fact depends on its event and its place in it, not on its words.
 
 mod packing;
@@ -30,15 +30,15 @@ use crate::run::{
 };
 use turn_facts::{FindingCall, FoundFact};
 
-/// Most facts of one conversation.
+/// Maximum number of facts of one conversation.
 pub const MAX_FACTS: usize = 2_000;
-/// Most bytes of the facts of one conversation.
+/// Maximum size of the facts of one conversation, in bytes.
 pub const MAX_FACT_BYTES: usize = 1024 * 1024;
-/// Most characters of a claim.
+/// Maximum length of a claim, in characters.
 pub const MAX_CLAIM_CHARS: usize = 400;
-/// Most turns and calls of which the ledger remembers that their figures are no source. A prompt has fewer.
+/// Maximum number of turns and calls of which the ledger remembers that their figures are no source. A prompt has fewer.
 const MAX_REMEMBERED: usize = 512;
-/// What an entry takes beside its texts, in bytes.
+/// The size of an entry besides its texts, in bytes.
 const ENTRY_BYTES: usize = 300;
 /// Characters of an id.
 const ID_CHARS: usize = 12;
@@ -59,7 +59,7 @@ pub struct LedgerFact {
     /// The fact that it takes the place of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supersedes: Option<String>,
-    /// Whether that fact is not there: it was dropped, or this release does not find it.
+    /// Whether that fact is missing: it was dropped, or this release does not find it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_unresolved: bool,
     /// The fact that took its place.
@@ -100,16 +100,16 @@ pub enum FactRefusal {
     },
 }
 
-/// A fact with what the ledger needs of it.
+/// A fact with the further data that the ledger needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LedgerEntry {
     #[serde(with = "packing::fact")]
     fact: LedgerFact,
-    /// What it contributes to the sources of a write; `None` if nothing.
+    /// Its contribution to the sources of a write; `None` if there is none.
     evidence: Option<EntryEvidence>,
     /// The call that found it.
     call: Option<FindingCall>,
-    /// What the fact said whose place it takes.
+    /// The claim of the fact that it superseded.
     instead_of: Option<String>,
     /// Whether a write of the scene that it was read from came later.
     is_outdated: bool,
@@ -126,7 +126,7 @@ struct LedgerEntry {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct EntryEvidence {
     said: Option<Box<str>>,
-    /// As JSON, since most facts are never told: a tree of values takes five times the room.
+    /// As JSON, because most facts are never used: a tree of values takes five times as much memory.
     values: Box<str>,
 }
 
@@ -136,7 +136,7 @@ impl EntryEvidence {
     }
 
     fn values(&self) -> Value {
-        // They were written from a value, so they can be read.
+        // It was written from a value, so it can be read.
         serde_json::from_str(&self.values).unwrap_or_default()
     }
 }
@@ -155,7 +155,7 @@ impl LedgerEntry {
         Some(FactEvidence { said, values: evidence.values(), read })
     }
 
-    /// The fact with this id takes its place: it is told no more.
+    /// Marks it as superseded by the fact with this id: it is not shown any more.
     fn supersede(&mut self, by: &str) {
         self.fact.superseded_by = Some(by.to_owned());
         (self.evidence, self.instead_of) = (None, None);
@@ -172,7 +172,7 @@ impl LedgerEntry {
 pub struct FactCounts {
     /// By kind, in the order of [`FactKind::ALL`].
     pub recorded: [u64; FactKind::ALL.len()],
-    /// How many others took the place of.
+    /// How many facts were superseded.
     pub superseded: u64,
 }
 
@@ -187,7 +187,8 @@ impl FactCounts {
     }
 }
 
-/// The facts of one conversation. Its serialised form is that of no file: a process packs what waits in it.
+/// The facts of one conversation. Its serialised form is not stored: it only serves to pack waiting conversations in
+/// memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactLedger {
     /// Oldest first.
@@ -240,7 +241,7 @@ impl FactLedger {
         self.keep_bounds();
     }
 
-    /// What was read from the scenes that a turn wrote to, before the last of these writes, may have changed.
+    /// Marks facts that were read from the scenes that a turn wrote to, before the last of these writes, as outdated.
     fn outdate(&mut self, turn: &Turn, origin: Option<&TurnOrigin>) {
         let places = origin.into_iter().flat_map(|origin| &origin.calls);
         let writes = turn.calls.iter().zip(places).filter(|(_, place)| place.effect == Effect::Write);
@@ -281,7 +282,8 @@ impl FactLedger {
             let is_earlier = |entry: &&mut LedgerEntry| {
                 let is_equal = entry.call.as_ref().is_some_and(|call| call.is_read && call.key == read.key);
                 let (old, new) = (&entry.fact.source, &source);
-                // An older run that ended late may have read before this one, and another user reads for themselves.
+                // An older run that ended late may have read before this one, and the reads of another user are that
+                // user's own.
                 let is_before = old.run <= new.run && (old.run, old.call) != (new.run, new.call);
                 let is_above = entry.fact.kind > kind;
                 is_equal && entry.is_current() && is_before && old.by == new.by && !is_above
@@ -356,7 +358,7 @@ impl FactLedger {
         self.push(LedgerEntry { fact, evidence, call, instead_of, is_outdated, is_lasting, terms, topic });
     }
 
-    /// The entry that a stated fact takes the place of: by its id, or by where it comes from.
+    /// The entry that a stated fact supersedes: found by its id, or by its source.
     fn target_of(&self, stated: &StatedFact) -> Option<usize> {
         let is_meant = |entry: &LedgerEntry| Some(&entry.fact.id) == stated.supersedes.as_ref();
         let comes_from = |entry: &LedgerEntry| {
@@ -375,7 +377,7 @@ impl FactLedger {
         self.entries.push(entry);
     }
 
-    /// Drops what matters least until the bounds hold.
+    /// Drops the least important entries until the bounds hold.
     fn keep_bounds(&mut self) {
         if self.entries.len() <= MAX_FACTS && self.bytes <= MAX_FACT_BYTES {
             return;
@@ -399,7 +401,7 @@ impl FactLedger {
         trusted.map(|entry| entry.fact.claim.as_str()).collect::<Vec<_>>().join("\n")
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         // Beside its texts, an entry has a dozen members and its call.
         2 * self.bytes
@@ -432,10 +434,7 @@ impl FactLedger {
         }
     }
 
-    /// The fact that a new one of the kind `new` of the user `by` may take the place of, by its id or the beginning of it.
-    ///
-    /// # Errors
-    /// If there is none, if it was superseded, if it is another user's, or if its kind is higher.
+    /// The fact that a new one of the kind `new` of the user `by` may supersede, by its id or the beginning of it.
     pub fn correctable(&self, id: &str, new: FactKind, by: &str) -> Result<&LedgerFact, FactRefusal> {
         let fact = self.find(id)?;
         match &fact.superseded_by {
@@ -462,7 +461,7 @@ impl FactLedger {
     /// about, in at most `budget` tokens, without those that the context's turns show. In any case, results of its turns
     /// that were superseded by something else are marked as stale, and answers with made values as unfounded.
     pub fn inform(&self, context: &mut Context, request: &str, user: &str, budget: usize) {
-        // Without any, no call has to be read.
+        // Without contradicted calls, no call has to be read.
         let turns = context.turns.iter_mut().filter(|_| !self.contradicted.is_empty());
         for turn in turns {
             for call in turn.calls.iter_mut().filter(|call| !call.stale) {
@@ -478,7 +477,7 @@ impl FactLedger {
     }
 }
 
-/// The places of the entries that matter least, without which at most `most` of `most_bytes` are left.
+/// The indexes of the least important entries, without which at most `max` entries and `max_bytes` bytes are left.
 fn surplus(entries: &[LedgerEntry], max: usize, max_bytes: usize) -> BTreeSet<usize> {
     let mut bytes: usize = entries.iter().map(LedgerEntry::bytes).sum();
     let mut order: Vec<usize> = (0..entries.len()).collect();
@@ -493,7 +492,7 @@ fn surplus(entries: &[LedgerEntry], max: usize, max_bytes: usize) -> BTreeSet<us
     order.into_iter().take_while(is_over).collect()
 }
 
-/// Remembers that the result which an entry comes from does not hold any more.
+/// Remembers that the result that an entry comes from is no longer valid.
 fn contradict(contradicted: &mut VecDeque<(Option<RunId>, String)>, entry: &LedgerEntry) {
     let Some(call) = &entry.call else { return };
     let of = (entry.fact.source.run, call.key.clone());
@@ -503,12 +502,12 @@ fn contradict(contradicted: &mut VecDeque<(Option<RunId>, String)>, entry: &Ledg
     }
 }
 
-/// The id of the fact of a stated one's event, whose sequence number is `seq`.
+/// The id of the fact stated by the event with the sequence number `seq`.
 pub fn stated_fact_id(seq: u64) -> String {
     fact_id(seq, "stated")
 }
 
-/// The id of a fact: by its event and its place in it.
+/// The id of a fact: by its event and its position in it.
 fn fact_id(seq: u64, place: &str) -> String {
     let mut id = content_hash(&format!("{seq}\n{place}"));
     id.truncate(ID_CHARS);

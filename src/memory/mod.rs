@@ -47,14 +47,16 @@ pub const MAX_TURN_TOKENS: usize = 2000;
 /// Maximum size of the summary, in tokens.
 pub const MAX_SUMMARY_TOKENS: usize = 1000;
 
-/// What a memory takes beside its turns and its summary, in bytes.
+/// The size of a memory besides its turns and its summary, in bytes.
 const MEMORY_BYTES: usize = 4096;
 
-/// By which part of the turns that a prompt may have the memory may hold more of them while its oldest are being summarised: a
-/// quarter. So a request rarely waits for a summary, and a prompt that lacks turns meanwhile has a line for each of them.
+/// While the oldest turns are being summarised, the memory may exceed the number of turns that a prompt may have by a
+/// quarter. So a request rarely waits for a summary, and in the meantime a prompt has a line for each turn that it
+/// lacks.
 const PART_BEYOND_PROMPT: usize = 4;
 
-/// The memory of one conversation. Its serialised form is that of no file: a process packs what waits in it.
+/// The memory of one conversation. Its serialised form is not stored: it only serves to pack waiting conversations in
+/// memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Memory {
     options: Options,
@@ -68,13 +70,13 @@ pub struct Memory {
     pending: Option<PendingQuestion>,
     /// The run of the latest turn that set `pending`.
     pending_run: Option<RunId>,
-    /// The last question that lists documents, for as long as the turns after it quote documents and ask nothing.
+    /// The last question that lists documents, as long as the turns after it quote documents and ask nothing.
     #[serde(with = "packed::as_json")]
     listing: Option<Box<PendingQuestion>>,
     usage: Usage,
 }
 
-/// How much a memory holds, in quarters of a token.
+/// How full a memory is, in quarters of a token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct MemoryFill {
     held: usize,
@@ -175,7 +177,7 @@ impl Memory {
                     self.covered += folded;
                     self.summary = match summary.is_empty() {
                         false => Some(truncate::middle(summary, MAX_SUMMARY_TOKENS * 4)),
-                        // It was erased with a document: one is made of what is left of the turns.
+                        // It was erased with a document: a new one is made of the remaining turns.
                         true => {
                             let said = turns.iter().map(KeptTurn::said);
                             Some(fallback_summary(self.summary.as_deref(), said))
@@ -195,8 +197,8 @@ impl Memory {
         self.pending.is_none() && self.listing.is_some()
     }
 
-    /// The same memory, with its last list of documents asked about again: for a request that names another one of it. `None`
-    /// where a question is open, or the conversation has gone on to something else.
+    /// The same memory with the last list of documents as its pending question, for a request that names another
+    /// document of the list. `None` if a question is pending, or the conversation has moved on.
     pub(crate) fn listing_again(&self) -> Option<Self> {
         let listing = self.listing.as_deref().filter(|_| self.pending.is_none())?;
         Some(Self { pending: Some(listing.clone()), ..self.clone() })
@@ -291,14 +293,14 @@ impl Memory {
         })
     }
 
-    /// How much it holds.
+    /// How full it is.
     pub(crate) fn fill(&self) -> MemoryFill {
         let held = self.turns.iter().map(KeptTurn::size).sum::<usize>() + self.fixed_size();
         let last = self.turns.back().map_or(0, KeptTurn::size);
         MemoryFill { held, last, turns: self.turns.len() }
     }
 
-    /// About how many bytes it takes.
+    /// Its approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let turns: usize = self.turns.iter().map(KeptTurn::size).sum();
         MEMORY_BYTES + turns + self.summary.as_ref().map_or(0, String::len)
@@ -350,8 +352,8 @@ impl Memory {
 }
 
 impl SummaryJob {
-    /// The events of a summary that models were asked for, which cost `usage` over these `attempts`: what they wrote; or why
-    /// they wrote nothing, and a summary made without a model, so that each summary ends.
+    /// The events of a summary that models were asked for, which cost `usage` over these `attempts`: the summary that
+    /// they wrote; or why there is none, and a summary made without a model, so that each summary ends.
     pub fn events(
         &self,
         written: Result<WrittenMemory, Fault>,

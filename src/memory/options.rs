@@ -13,10 +13,10 @@ pub struct Options {
     pub window_share: f64,
     /// The newest turns that are never summarised.
     pub keep_turns: usize,
-    /// Maximum number of turns that a prompt holds verbatim. With so many, the oldest are summarised; requests are answered
-    /// meanwhile, and wait for the summary where there are more than a quarter more.
+    /// Maximum number of turns that a prompt contains verbatim. Beyond it, the oldest are summarised. Requests are
+    /// answered meanwhile, but wait for the summary if the excess is more than a quarter.
     pub max_turns_in_prompt: usize,
-    /// Maximum number of tokens of the facts of the conversation that a run is told beside its turns; 0 tells none.
+    /// Maximum number of tokens of the facts of the conversation that a run is told besides its turns; 0 tells none.
     pub facts_tokens: usize,
 }
 

@@ -16,19 +16,19 @@ impl PackedHistory {
         Some(Self(lz4_flex::block::compress_prepend_size(&plain).into_boxed_slice()))
     }
 
-    /// The folds; `None` if they cannot be read, which none that was packed by this process leads to.
+    /// The folds; `None` if they cannot be read, which never happens to what this process packed.
     pub(crate) fn unpacked(&self) -> Option<(Memory, FactLedger)> {
         let plain = lz4_flex::block::decompress_size_prepended(&self.0).ok()?;
         postcard::from_bytes(&plain).ok()
     }
 
-    /// One that cannot be read.
+    /// A history that cannot be read.
     #[cfg(test)]
     pub(crate) fn unreadable() -> Self {
         Self(Box::default())
     }
 
-    /// The bytes that it takes.
+    /// Its size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.0.len()
     }
@@ -40,7 +40,7 @@ impl std::fmt::Debug for PackedHistory {
     }
 }
 
-/// Values as JSON within other formats, for types whose absent members are not written.
+/// Values as JSON inside other formats, for types that omit absent members.
 pub(super) mod as_json {
     use serde::de::{DeserializeOwned, Error as _};
     use serde::ser::Error as _;

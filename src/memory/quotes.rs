@@ -4,7 +4,7 @@ use super::ledger::MAX_CLAIM_CHARS;
 use crate::language::text;
 use crate::run::{DocumentQuote, DocumentSpan, PartOutcome, RunState, SummaryWork};
 
-/// Most quotes that a turn's origin holds.
+/// Maximum number of quotes that a turn's origin holds.
 const MAX_QUOTES: usize = 24;
 
 /// The quotes of the run's summaries, in the order of their steps.

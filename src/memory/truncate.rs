@@ -50,8 +50,8 @@ pub(super) fn middle(text: &str, max: usize) -> String {
     out
 }
 
-/// What takes the place of `value` so that it has at most `max`: it with its long parts shortened, or a part of its text.
-/// `None` if it fits as it is.
+/// A replacement of `value` of at most `max`: with its long parts shortened, or a part of its text. `None` if it fits
+/// as it is.
 fn shortened_value(value: &Value, max: usize) -> Option<Value> {
     if json_size(value) <= max {
         return None;
@@ -109,7 +109,7 @@ pub(super) fn turn(turn: &Turn, max: usize) -> (Turn, usize) {
 
 fn values(turn: &mut Turn, max: usize) {
     for part in turn.calls.iter_mut().flat_map(|call| [&mut call.arguments, &mut call.result]) {
-        // Most are short, and are not read.
+        // Most parts are short, and need not be parsed.
         if json_size(part) > max
             && let Some(shorter) = shortened_value(part, max)
         {

@@ -8,7 +8,7 @@ use crate::run::{
     RunStatus, SessionEvent, Turn, TurnCall, TurnOrigin,
 };
 
-/// Most characters of a tool's sentence that a turn's origin holds.
+/// Maximum length of a tool's sentence that a turn's origin holds, in characters.
 const MAX_SAY_CHARS: usize = 300;
 
 /// The session event for the run's end; `None` if there is nothing to remember, because the run has not
@@ -39,7 +39,8 @@ fn turn_after_fold(state: &RunState, end: &Event) -> Option<SessionEvent> {
     turn_ended(&ended)
 }
 
-/// What a run cost that the turns of its conversation do not have, in nano-USD: that of one that waits, or only made a plan.
+/// The cost of a run in nano-USD that the turns of its conversation do not include: that of a run that waits, or only
+/// made a plan.
 pub(crate) fn cost_outside_turns(state: &RunState) -> u64 {
     if state.status.is_terminal() && !state.is_plan_only() {
         return 0;
@@ -56,7 +57,7 @@ fn turn_with(state: &RunState, status: RunStatus, error: Option<&Fault>) -> Opti
     let (calls, places) = remembered_calls(state);
     let answer = match (&state.answer, error) {
         (Some(answer), _) => answer.text.clone(),
-        // What the user read; later prompts have it.
+        // The text that the user read, so that later prompts contain the same.
         (None, Some(error)) => error.user_text(state.language()),
         (None, None) => String::new(),
     };
@@ -77,7 +78,7 @@ fn remembered_calls(state: &RunState) -> (Vec<TurnCall>, Vec<CallOrigin>) {
     let calls = state.calls.iter();
     // A write of a dry run was reported but never started.
     let calls = calls.filter(|(_, call)| call.attempts > 0);
-    // What a flow's own functions return is no source of later writes.
+    // The results of a flow's own functions are no source for later writes.
     let calls = calls.filter(|(_, call)| !state.is_of_flow(call));
     let remembered = calls.filter_map(|(number, call)| match &call.status {
         CallStatus::Done { outcome: Outcome::Ok { result, say, .. } } => Some((

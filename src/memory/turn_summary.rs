@@ -1,8 +1,9 @@
 //! The summary of turns in progress: the tree of `summary/` over a conversation, whose chunks are the turns.
 //!
-//! What was remembered before them comes first. The lines of a turn are its facts, or the sentences of longer ones, where they fit
-//! into a part; a model is asked about what does not fit, and writes the whole over the facts that remain. So most summaries take
-//! one question. What it writes stays only as far as one turn that it cites says so.
+//! The summary so far comes first. The lines of a turn are its facts, or the sentences of longer lines, if they fit
+//! into a part. A model is asked about the parts that do not fit, and then writes the whole summary from the remaining
+//! facts. So most summaries take one question. A sentence of the model stays only if one turn that it cites says the
+//! same.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,15 +19,15 @@ use crate::summary::{
     fitting,
 };
 
-/// The most questions of a summary beside that for the whole: what is left then is chosen by rules.
+/// Maximum number of questions of a summary beside that for the whole: what is left then is chosen by rules.
 const MAX_QUESTIONS: u32 = 8;
-/// The most bytes of a line that is one fact.
+/// Maximum size of a line that is one fact, in bytes.
 const MAX_FACT: usize = 600;
-/// The most bytes of a chunk of the summary so far.
+/// Maximum size of a chunk of the summary so far, in bytes.
 const MAX_EARLIER: usize = 2_000;
-/// The most tokens of the whole.
+/// Maximum number of tokens of the whole.
 const MAX_OUTPUT: u32 = 600;
-/// How important facts are that no model has weighed.
+/// The weight of facts that no model has weighed.
 const WEIGHT: u32 = 500;
 
 /// A summary of turns that a model wrote.
@@ -57,14 +58,14 @@ pub enum PartEnd {
 #[derive(Debug, Clone)]
 pub struct TurnSummary {
     source: SummarisedText,
-    /// Of each chunk: its turn, from 1, or 0 for the summary so far; and where the text of that begins.
+    /// For each chunk, its turn, from 1, or 0 for the summary so far; and where its text begins.
     turns: Vec<(usize, u64)>,
     tree: SummaryTree,
     facts: BTreeMap<u32, Vec<QuotedFact>>,
     asked: u32,
 }
 
-/// A turn as a text: what was said, and the calls, one a line.
+/// A turn as text: the request and answer, and one line for each call.
 pub fn turn_text(turn: &Turn) -> String {
     let mut text = format!("User: {}\nAssistant", turn.request.trim());
     // Writing into a String cannot fail.
@@ -100,8 +101,8 @@ impl TurnSummary {
         Some(Self { source, turns, tree, facts: BTreeMap::new(), asked: 0 }).filter(|_| !ends.is_empty())
     }
 
-    /// The next part that a model is asked about, once the parts that need no question are done. `None` if there is nothing to
-    /// say.
+    /// The next part that a model is asked about, after the parts that need no question were done. `None` if there is
+    /// nothing to summarise.
     pub fn next_part(&mut self) -> Option<u32> {
         for number in 1..=self.tree.parts() {
             if self.facts.contains_key(&number) {
@@ -142,8 +143,8 @@ impl TurnSummary {
         }
     }
 
-    /// Ends a part with what a model replied about it. Where the reply cannot be used, the part is made without a model, if
-    /// it can be.
+    /// Ends a part with a model's reply about it. If the reply cannot be used, the part is made without a model, if
+    /// possible.
     pub fn end_part(&mut self, part: u32, reply: &Reply, mode: ReaderMode) -> PartEnd {
         match self.read(part, reply, mode) {
             Ok(Some(written)) if !written.text.is_empty() => PartEnd::Written(written),
@@ -192,7 +193,8 @@ impl TurnSummary {
         Ok(Some(WrittenMemory { text: without_citations(&done.text), sources, removed: done.removed.len() }))
     }
 
-    /// Makes a part without a model. Returns whether it can: the whole is made of other parts in no way but by a model.
+    /// Makes a part without a model. Returns whether that is possible: the whole can be made of other parts only by a
+    /// model.
     pub(super) fn make_by_rules(&mut self, part: u32) -> bool {
         let facts = match self.tree.part(part) {
             Some(SummaryPart::Chunk(index)) => {
@@ -238,8 +240,8 @@ impl TurnSummary {
         }
     }
 
-    /// What the conversation says at the places of facts, read again: the words of each, and the whole turn as what stands around,
-    /// once for all facts of it.
+    /// The text of the conversation at the places of facts, read again: the words of each fact, and its whole turn as
+    /// context, once for all facts of the turn.
     fn words(&self, facts: &[&QuotedFact]) -> Vec<CitedText> {
         let mut last: (Option<usize>, Arc<str>) = (None, Arc::default());
         let words = |fact: &&QuotedFact| {

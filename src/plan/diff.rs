@@ -79,13 +79,13 @@ fn describe_step(step: &Step) -> String {
     line
 }
 
-/// What the model of a step of kind llm gets and returns.
+/// The inputs and the output of a step of kind llm.
 fn values_of_model(step: &Step) -> Option<String> {
     let output = step.output.as_ref()?;
     Some(one_line(&format!("{} -> {output}", object(&step.inputs))))
 }
 
-/// What a step expects of the results of its tools, one line a tool.
+/// The expectations of a step about the results of its tools, one line for each tool.
 fn expectations(step: &Step) -> Vec<String> {
     let line = |expected: &StepExpectation| {
         format!("{}: {}", one_line(&expected.tool), one_line(&expected.describe()))
@@ -122,7 +122,7 @@ fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>
         let signed = only_in(&are, &were).into_iter().map(|call| format!("+{call}"));
         let signed = signed.chain(only_in(&were, &are).into_iter().map(|call| format!("-{call}")));
         let changes: Vec<String> = signed.collect();
-        // The same calls in another order, or one of them duplicated.
+        // The same calls in another order, or a call duplicated.
         let changes = if changes.is_empty() { are.join(", ") } else { changes.join(" ") };
         lines.push(format!("{head}: calls {changes}"));
     }

@@ -7,14 +7,15 @@ use serde_json::{Map, Number, Value};
 
 use super::{PlanProblem, Step};
 
-/// Most tools of a step of whose results something is expected.
+/// Maximum number of tools of a step about whose results something is expected.
 const MAX_EXPECTATIONS: usize = 8;
 
 /// The largest expectation, in bytes of JSON.
 const MAX_EXPECTATION_BYTES: usize = 4096;
 
-/// The expectation of a step about each result of one of its tools. A read whose result is not so has failed; a write was done,
-/// and the answer says that its result is not as expected. Places are JSON Pointers (RFC 6901) into the result.
+/// The expectation of a step about each result of one of its tools. A read whose result does not meet it has failed; a
+/// write was done, and the answer says that its result is not as expected. Places are JSON Pointers (RFC 6901) into the
+/// result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepExpectation {
     /// One of the step's expected tools.
@@ -90,7 +91,7 @@ impl StepExpectation {
 }
 
 impl Step {
-    /// Returns what it expects of the results of `tool`.
+    /// Returns the expectation about the results of `tool`.
     pub fn expectation_of(&self, tool: &str) -> Option<&StepExpectation> {
         self.expect.iter().find(|expected| expected.tool == tool)
     }

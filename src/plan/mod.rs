@@ -107,8 +107,8 @@ pub struct Step {
     /// approval covers a write with exactly these arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepared_calls: Vec<PreparedCall>,
-    /// Whether the author is unsure that the step's writes were requested: the user has to confirm each of
-    /// them.
+    /// **Invariant:** this module is pure and knows no other module of the crate but [`crate::invisible`]. No clock, no
+    /// I/O.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unclear: bool,
     /// Expected tools that turn out to be unnecessary in some cases: the step may end without calling them.

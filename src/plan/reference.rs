@@ -20,13 +20,13 @@ pub struct Reference {
 const KEY: &str = "$ref";
 
 impl Reference {
-    /// The reference that an argument of a prepared call is. Anything else is data, also inside an argument.
+    /// The reference that an argument of a prepared call consists of. Anything else is data, also inside an argument.
     pub fn of(argument: &Value) -> Option<Self> {
         let map = argument.as_object().filter(|map| map.len() == 1)?;
         serde_json::from_value(map.get(KEY)?.clone()).ok()
     }
 
-    /// Returns whether a value contains what was meant as a reference and is none: inside an argument, or not well formed.
+    /// Returns whether a value contains an intended reference that is not valid: inside an argument, or malformed.
     pub fn is_misplaced_in(argument: &Value) -> bool {
         match argument {
             Value::Object(map) => {

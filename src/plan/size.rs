@@ -5,7 +5,7 @@ use super::{Plan, PlanProblem};
 /// The largest plan that a person may send, in bytes of its JSON.
 pub const MAX_PLAN_BYTES: usize = 256 * 1024;
 
-/// Most versions of a plan that changes by people may create.
+/// Maximum number of versions of a plan that changes by people may create.
 pub const MAX_VERSIONS: usize = 32;
 
 /// The largest total size of all versions of a plan, in bytes of their JSON.

@@ -25,11 +25,11 @@ pub struct KnownScenes {
 /// The limits of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlanLimits {
-    /// Most steps that one plan may have (`planning.max_steps`).
+    /// Maximum number of steps that one plan may have (`planning.max_steps`).
     pub max_steps: u32,
 }
 
-/// Most inputs of a step of kind llm.
+/// Maximum number of inputs of a step of kind llm.
 const MAX_INPUTS: usize = 32;
 
 /// Largest inputs and output schema of such a step together, in bytes of their JSON.
@@ -94,7 +94,7 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
             }
         }
         step.expected_tools = expected;
-        // What may turn out unnecessary is one of the expected tools.
+        // Tools that may turn out unnecessary are among the expected ones.
         let optional =
             step.if_needed.iter().filter_map(|tool| unique_match(step.expected_tools.iter(), tool));
         step.if_needed = optional.collect::<BTreeSet<_>>().into_iter().collect();
@@ -120,7 +120,7 @@ pub fn normalise(plan: &mut Plan, known: &KnownScenes, last: u32) {
     }
 }
 
-/// Sets what executes a step, whatever its author wrote, and removes what such a step does not have.
+/// Sets the kind of a step, whatever its author wrote, and removes the fields that steps of this kind do not have.
 fn normalise_kind(step: &mut Step, known: &KnownScenes) {
     step.kind = kind_of(step, known);
     normalise_synthesis(step);
@@ -132,8 +132,8 @@ fn normalise_kind(step: &mut Step, known: &KnownScenes) {
     normalise_program(step, known);
 }
 
-/// What executes a step: it follows from its scene's name. A step with no scene that is one is a model's, if its author
-/// says so, or names the model as its scene or its only tool.
+/// The kind of a step follows from its scene's name. A step without a known scene is of kind llm if its author says so,
+/// or names the model as its scene or its only tool.
 fn kind_of(step: &Step, known: &KnownScenes) -> StepKind {
     if known.flows.contains(&step.scene_name) {
         return StepKind::Flow;
@@ -415,7 +415,7 @@ fn check_scenes(step: &Step, known: &KnownScenes, problems: &mut Vec<PlanProblem
     }
 }
 
-/// The bounds of what a step of kind llm is given and returns.
+/// Checks the bounds of the inputs and the output of a step of kind llm.
 fn check_inputs(step: &Step, problems: &mut Vec<PlanProblem>) {
     let n = step.step_number;
     if step.inputs.len() > MAX_INPUTS {

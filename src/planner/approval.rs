@@ -59,7 +59,7 @@ pub fn required_plan_approval(
     if why.is_empty() && changed {
         why.push("the plan was changed".to_owned());
     }
-    // Who approved the plan did not approve other writes.
+    // Approving the plan did not approve other writes.
     if why.is_empty()
         && made.patch.is_some()
         && state.has_approved_plan()
@@ -164,8 +164,8 @@ pub(super) fn call_approval(
     Some(RequiredApproval { hash: call_hash(arguments, &tools), why, tools, ..RequiredApproval::default() })
 }
 
-/// Whether a plan with a write of `tool` needs approval. No plan shows what a program writes, so each of its writes is put to
-/// whom the plan would be put to.
+/// Whether a plan with a write of `tool` needs approval. No plan shows what a program writes, so each of its writes
+/// needs the approval that the plan would need.
 fn is_put_with_plan(state: &RunState, tool: &SceneTool) -> bool {
     let asks = state.queued.as_ref().is_some_and(|queued| queued.options.require_approval);
     asks || match state.settings().approval.plans {
@@ -191,13 +191,13 @@ fn approval_of_read(
     })
 }
 
-/// Why a write is asked about that takes the place of a failed call of `tool`.
+/// The reason of an approval or confirmation of a write that replaces a failed call of `tool`.
 pub(super) fn stand_in_reason(tool: &str) -> String {
     format!("it stands in for {tool}, which failed")
 }
 
-/// Whether a write of `tool` in place of `original` needs an approver's yes: an approver gave the first one, or might
-/// have had to. Otherwise the user's confirmation is the right yes.
+/// Whether a write of `tool` in place of `original` needs an approver: one approved the original, or might have had to.
+/// Otherwise the user's confirmation is enough.
 fn needs_same_approver(state: &RunState, tool: &SceneTool, original: &CallState) -> bool {
     state.approval_of_step(original.step).is_some()
         || original.requested.approval.is_some()
@@ -298,8 +298,8 @@ pub fn lapsed_approval(state: &RunState, catalogue: &Catalogue) -> Option<Event>
     lapsed_plan_coverage(state, catalogue)
 }
 
-/// The same for a write that has not begun and has no approval of its own, because the approval of its plan
-/// or of an equal call covers it.
+/// The same for a write that has not begun and has no approval of its own, because the approval of its plan or of an
+/// equal call covers it.
 fn lapsed_plan_coverage(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
     let asked = |number: u32| {
         let about = |approval: &Approval| {

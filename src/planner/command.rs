@@ -205,8 +205,8 @@ fn command_events(
     }
 }
 
-/// Whether a command decides about what a run is going to do, which waits while it is restored from a backup. What became
-/// of its writes can be said at any time.
+/// Whether a command decides what a run is going to do, which is refused while the run is quarantined after a restore.
+/// The outcome of its writes can be reported at any time.
 fn must_follow_resumption(action: &CommandAction) -> bool {
     match action {
         CommandAction::Approve { .. } | CommandAction::Expire { .. } => true,
@@ -350,7 +350,7 @@ fn list_change(
     })
 }
 
-/// The decision that `choice` makes about what `approval` asks, if the choice is possible there.
+/// The decision that `choice` makes about the subject of `approval`, if that is possible.
 fn decision_of(
     state: &RunState,
     catalogue: &Catalogue,

@@ -57,12 +57,12 @@ pub(super) fn results_in_words(state: &RunState) -> impl Iterator<Item = &str> {
     completed.filter_map(|(_, step)| step.result.as_deref()).filter(|text| keeps_figures(text))
 }
 
-/// Whether a text has the same figures in JSON: other control characters are written in digits.
+/// Whether JSON keeps the figures of a text: control characters would be escaped with digits.
 fn keeps_figures(text: &str) -> bool {
     text.bytes().all(|byte| byte >= b' ' || matches!(byte, b'\n' | b'\r' | b'\t'))
 }
 
-/// A step as prompts show it, in the order of the names, as all objects are written.
+/// A step as prompts show it. The fields are sorted by name, like the members of all objects.
 #[derive(Serialize)]
 struct StepLine<'a> {
     calls: Vec<CallLine<'a>>,
@@ -82,7 +82,7 @@ struct StepLine<'a> {
     step: u32,
 }
 
-/// A call that was cut as one too many.
+/// A call that was left out because of a limit.
 #[derive(Serialize)]
 struct CutCall<'a> {
     arguments: &'a Value,

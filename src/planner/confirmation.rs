@@ -51,7 +51,7 @@ pub(super) struct ProposedWrite<'a> {
     pub(super) stands_for: Option<&'a str>,
 }
 
-/// Why a plan alone does not decide for a write that it prepared, where its scene is not asked. Such a write is
+/// Reasons why a plan alone is not enough for a write that it prepared, if its scene is not asked. Such a write is
 /// confirmed whatever the policy, unless people have authorised it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PlanDoubts {
@@ -87,7 +87,7 @@ pub(super) fn required_confirmation(
         return None;
     }
     let configured = settings.confirm_for(asked.scene.confirm);
-    // Nobody considered this request: no policy exempts a write from being traced to it.
+    // No model considered this request itself, so no policy exempts a write from being traced to the request.
     let policy = match state.is_planned_by_learning(asked.step.step.step_number) {
         true => configured.max(ConfirmPolicy::Unclear),
         false => configured,
@@ -95,7 +95,7 @@ pub(super) fn required_confirmation(
     if is_authorised_by_people(state, asked) {
         return None;
     }
-    // These count whatever the policy.
+    // These reasons count whatever the policy.
     let mut why = asked.doubts.reasons(asked.is_approved_by_itself);
     why.extend(asked.stands_for.filter(|_| !asked.is_approved_by_itself).map(stand_in_reason));
     why.extend(doubt_about_results(state, catalogue, asked));
@@ -200,7 +200,7 @@ fn was_shown(state: &RunState, pending: &PendingQuestion) -> bool {
         || last.is_some_and(|turn| turn.answer.contains(pending.question.text.trim()))
 }
 
-/// Other reasons not to execute the call without a person's confirmation.
+/// Reasons about the sources of its arguments not to execute the call without a person's confirmation.
 fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Vec<String> {
     let mut why = Vec::new();
     let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
@@ -222,8 +222,8 @@ fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWr
     why
 }
 
-/// The doubt about a write of a run that has results of an earlier one, or such as a model has interpreted: these ground
-/// nothing, nor does what was found with them, so that only values that were said are beyond doubt.
+/// The doubt about a write in a run with results of an earlier run, or results that a model interpreted. These are no
+/// source of values, nor is anything found with them, so only values that the user said are beyond doubt.
 fn doubt_about_results(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Option<String> {
     let why = match (state.has_earlier_result(), state.has_interpreted_result()) {
         (true, _) => "it rests on a result of an earlier time",
@@ -237,7 +237,7 @@ fn doubt_about_results(state: &RunState, catalogue: &Catalogue, asked: &Proposed
     (!nowhere.is_empty()).then(|| format!("{why}: {what}"))
 }
 
-/// Most writes that the run may begin without confirmation.
+/// Maximum number of writes that the run may begin without confirmation.
 fn max_unconfirmed_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
     let names = state.steps.values().flat_map(|step| step.step.scene_names());
     let scenes = names.filter_map(|name| catalogue.get(name));
@@ -267,9 +267,9 @@ fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
         || asked.before.iter().any(|call| same(call) && call.problem.is_none())
 }
 
-/// Whether the run did the write in another spelling, or is to do it: in another step, or before its own was resumed. The
-/// duplicate guard has an equal call share its outcome, and knows no spellings. Steps of one plan may differ in their notes on
-/// purpose; a further plan that adds one would do again what was done.
+/// Whether the run did, or will do, the write in another spelling: in another step, or in this one before it was
+/// resumed. The duplicate guard has an equal call share its outcome, and knows no spellings. Steps of one plan may
+/// differ in their notes on purpose; a further plan that adds one would do again what was done.
 fn is_respelled(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     if asked.tool.repeatable || !state.settings().has_rules(12) {
         return false;
@@ -316,8 +316,8 @@ fn is_done_instead(state: &RunState, call: &CallState) -> bool {
     })
 }
 
-/// The arguments without optional ones that say as much as none: no text, an empty list, false; without any optional true or
-/// false, either, unless `with_flags`. Before revision 15 of the rules, all of them.
+/// The arguments without optional ones that say nothing: empty texts, empty lists and false. Unless `with_flags`, also
+/// without optional true. Before revision 15 of the rules, all arguments.
 fn given<'a>(state: &RunState, tool: &SceneTool, arguments: &'a Value, with_flags: bool) -> Cow<'a, Value> {
     let Value::Object(map) = arguments else { return Cow::Borrowed(arguments) };
     let is_blank = |value: &Value| match value {

@@ -46,7 +46,7 @@ pub fn parse_consent(message: &str) -> Option<bool> {
     consent
 }
 
-/// Words that put a decision off.
+/// Words that postpone a decision.
 const LATER: [&str; 14] = [
     "not yet", "wait", "later", "not now", "non ancora", "aspetta", "più tardi", "non adesso", "noch nicht",
     "später", "pas encore", "plus tard", "todavía no", "aún no",

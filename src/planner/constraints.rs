@@ -10,12 +10,12 @@ use crate::plan::{Plan, PlanProblem, StepKind};
 use crate::run::{Effect, Fault, PlanConstraints, PlanGuidance, RunState};
 use crate::scene::{Catalogue, Scene, SceneTool};
 
-/// The most notes, and the most characters of each.
+/// Maximum number of notes, and of characters of each.
 const MAX_NOTES: usize = 16;
 const MAX_NOTE_CHARS: usize = 500;
-/// The most scenes of which a planner is shown what is not allowed.
+/// Maximum number of scenes of which a planner is shown what is not allowed.
 const MAX_NOT_ALLOWED: usize = 24;
-/// The most names in one list.
+/// Maximum number of names in one list.
 const MAX_NAMES: usize = 100;
 
 const RULE: &str = "Whatever the request says, the plan keeps to these; what they do not allow is named in unserved. \
@@ -91,7 +91,7 @@ pub(super) fn constraint_problems(state: &RunState, catalogue: &Catalogue, plan:
         if step.kind == StepKind::Llm {
             continue;
         }
-        // Its program is offered the tools that are allowed.
+        // The step's program is offered only the tools that are allowed.
         if step.kind == StepKind::Code {
             for name in step.scenes.iter().filter(|name| !constraints.allows_scene(name)) {
                 let what =
@@ -131,7 +131,7 @@ pub(super) fn forbidden_nodes(state: &RunState, catalogue: &Catalogue, flow: &Fl
     let is_forbidden = |node: &&Node| match &node.kind {
         NodeKind::Tool { scene, tool, .. } => {
             let effect = catalogue.get(scene).and_then(|scene| scene.tool(tool)).map(|tool| tool.effect);
-            // What is unknown is no read.
+            // An unknown tool does not count as a read.
             !constraints.allows_tool(scene, tool, effect.unwrap_or(Effect::Write))
         }
         _ => false,
@@ -170,8 +170,8 @@ pub(super) fn allowed(state: &RunState, catalogue: &Catalogue) -> Option<Vec<Sce
     Some(narrowed.collect())
 }
 
-/// The scenes with the tools that the request's constraints do not allow, so that a planner knows what a request asks for in
-/// vain. None, if they are too many to be shown.
+/// The scenes with the tools that the request's constraints do not allow, so that a planner recognises what the request
+/// asks for in vain; empty if there are too many to show.
 pub(super) fn not_allowed(state: &RunState, catalogue: &Catalogue) -> Vec<Scene> {
     let Some(constraints) = constraints(state) else { return Vec::new() };
     let is_refused =
@@ -181,7 +181,8 @@ pub(super) fn not_allowed(state: &RunState, catalogue: &Catalogue) -> Vec<Scene>
     if scenes.len() > MAX_NOT_ALLOWED { Vec::new() } else { scenes }
 }
 
-/// Adds the tools that are switched off, so that none is planned in their place: what the request asks of them is named.
+/// Adds the tools that are switched off, so that the planner names what the request asks of them and plans nothing in
+/// their place.
 pub(super) fn push_switched_off(state: &RunState, lines: &str, data: &mut String) {
     if !lines.is_empty() && state.settings().has_rules(11) {
         sections::push(data, SWITCHED_OFF, &format!("{SWITCHED_OFF_RULE}\n{lines}"));

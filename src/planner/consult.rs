@@ -24,10 +24,10 @@ use crate::run::{
 };
 use crate::scene::Catalogue;
 
-/// Most characters of a model's reason that are kept.
+/// Maximum length of a model's reason, in characters; the rest is cut.
 const MAX_REASON: usize = 300;
 
-/// Most tokens of a reply that chooses an option.
+/// Maximum number of tokens of a reply that chooses an option.
 pub(super) const MAX_OUTPUT_TOKENS: u32 = 400;
 
 const RECOVERY: &str = "\

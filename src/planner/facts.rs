@@ -42,8 +42,8 @@ pub(super) fn fact_lines(context: &Context) -> String {
     context.facts.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns what the facts contribute to the sources of a write's arguments: what was given, and what was verified and not found
-/// anew in this run.
+/// Returns the facts that are sources of a write's arguments: those that were given, and those that were verified and
+/// not found again in this run.
 pub(super) fn evidence(state: &RunState) -> impl Iterator<Item = &FactEvidence> {
     let facts = state.started.iter().flat_map(|started| &started.context.facts);
     let trusted = facts.filter(|fact| fact.kind.may_ground()).filter_map(|fact| fact.evidence.as_ref());
@@ -57,7 +57,8 @@ fn is_read_again(state: &RunState, read: &str) -> bool {
     })
 }
 
-/// A result without the prose in it: what somebody wrote, a document or a mail, is quoted, whatever it asks for.
+/// A result without the prose in it. Text that somebody wrote, such as a document or a mail, is only quoted, whatever
+/// it asks for.
 pub(super) fn without_prose<'a>(state: &RunState, result: Cow<'a, Value>) -> Cow<'a, Value> {
     if !state.settings().has_rules(6) || !has_prose(&result, 0) {
         return result;
@@ -86,11 +87,11 @@ fn pruned(value: &Value, depth: u8) -> Value {
     }
 }
 
-/// The statements of each turn's answer, without the figures of sentences that say more than what was said and found until
-/// then: a model made those up, or concluded them.
+/// The statements of each turn's answer. In sentences with other figures than those said and found until then, the
+/// figures are left out: a model invented or concluded them.
 pub(super) fn grounded_statements(state: &RunState) -> Vec<String> {
     let Some(started) = &state.started else { return Vec::new() };
-    // What was said and found so far; each turn adds to it.
+    // The figures said and found so far; each turn adds to them.
     let mut shown = KnownFigures::default();
     shown.add(&started.now.date().to_string());
     for evidence in evidence(state) {
@@ -101,7 +102,7 @@ pub(super) fn grounded_statements(state: &RunState) -> Vec<String> {
         shown.add(&turn.request);
         for call in turn.calls.iter().filter(|call| !call.stale) {
             shown.add(call.arguments.text());
-            // What only somebody's words say is not founded by an answer that repeats it.
+            // An answer that repeats somebody's words does not make them a source.
             shown.add(&pruned(&call.result, 0).to_string());
         }
         if turn.run.is_some_and(|run| started.context.unfounded.contains(&run)) {
@@ -121,7 +122,7 @@ pub(super) fn grounded_statements(state: &RunState) -> Vec<String> {
     started.context.turns.iter().map(founded).collect()
 }
 
-/// The lines of an answer that are statements: a question states no facts.
+/// The lines of an answer that are statements. A question states no facts.
 pub(super) fn statements_of(answer: &str) -> String {
     let lines = answer.lines().filter(|line| !line.trim_end().ends_with('?'));
     lines.collect::<Vec<_>>().join("\n")

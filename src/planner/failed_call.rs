@@ -1,4 +1,4 @@
-//! The facts about a failed call that a model, or a policy of the library's user, decides by.
+//! The facts about a failed call by which a model, or a policy of the library's user, decides.
 
 use serde::Serialize;
 

@@ -61,7 +61,7 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
         && let NodeKind::Llm { template, output, .. } = &step.node.kind
     {
         let inputs = step.node.inputs_of(&step.values);
-        // A template that cannot be rendered with these values leaves the model with the values themselves.
+        // If a template cannot be rendered with these values, the model gets the values themselves.
         let task = phrase::render_prompt(template, &inputs)
             .unwrap_or_else(|| format!("{}\n{}", step.node.description, Value::Object(inputs)));
         sections::push(&mut data, "node", &format!("{}.{}", step.flow.name, step.node.name));
@@ -105,8 +105,8 @@ pub(super) fn read(
     Ok(Event::NodeReplied { step: number, call, output })
 }
 
-/// The event with the call of a node that needs no model, or whose model did not answer. An approval that nobody has to
-/// give has none.
+/// The event with the call of a node that needs no model, or whose model did not answer. An approval node that needs no
+/// approval has no call.
 pub(super) fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let (mut calls, mut unprepared) = (Vec::new(), Vec::new());
     let step = NodeStep::of(state, number);
@@ -165,7 +165,7 @@ impl NodeStep<'_> {
         }
     }
 
-    /// The arguments of a tool. Values that are not there are left out if the node can do without them.
+    /// The arguments of a tool. Missing values are omitted if the node can do without them.
     fn arguments(
         &self,
         mapped: &BTreeMap<String, String>,
@@ -201,10 +201,10 @@ impl NodeStep<'_> {
         Ok(read_call(self.state, catalogue, scene, self.step, &call))
     }
 
-    /// No model considered the call, so the words of the request have to name what a write does.
+    /// Reasons to confirm the call: no model considered it, so the words of the request have to name what a write does.
     fn doubts(&self, scene: &Scene, tool: &str) -> PlanDoubts {
         let is_unnamed = unnamed_action(self.state, scene, tool).is_some();
-        // A write in a loop was decided by what a node found.
+        // In a loop, earlier results decided about the write.
         PlanDoubts { is_unnamed, is_conditional: self.state.has_written_before(self.step) }
     }
 

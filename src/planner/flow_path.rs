@@ -12,10 +12,10 @@ use crate::llm::{OFFLINE, Purpose, Request, reader, sections};
 use crate::plan::PlanProblem;
 use crate::run::{Event, Reply, RunState, Subject};
 
-/// Most characters of the name of a suggested node, and of its description and reason.
+/// Maximum length of the name of a suggested node, and of its description and reason, in characters.
 const MAX_NAME: usize = 64;
 const MAX_WORDS: usize = 300;
-/// Most bytes of a description or reason that are looked at.
+/// How many bytes of a description or reason are read at most.
 const MAX_READ: usize = 4 * MAX_WORDS;
 
 const PATH: &str = "\

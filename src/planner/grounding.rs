@@ -44,9 +44,9 @@ use written::{ParsedMoment, day, lasting, minute, moment, month, time};
 
 use crate::language::lexicon;
 
-/// Most values of one call that are checked; any further one counts as untraced.
+/// Maximum number of values of one call that are checked; any further one counts as untraced.
 const MAX_VALUES: usize = 256;
-/// Most values of results that are read.
+/// Maximum number of values of results that are read.
 const MAX_FOUND: usize = 20_000;
 /// How deep nested results are read.
 const MAX_FOUND_DEPTH: u8 = 32;
@@ -97,8 +97,8 @@ fn has_no_values(arguments: &Value) -> bool {
     }
 }
 
-/// All sources of values. Their words, and their days, times and numbers are read once a value needs them: most values
-/// were said as they are.
+/// All sources of values. Their words, and their days, times and numbers, are read only once a value needs them: most
+/// values were said literally.
 struct Evidence<'a> {
     sources: &'a GroundingSources<'a>,
     arguments: &'a Value,
@@ -110,7 +110,7 @@ struct Evidence<'a> {
 #[derive(Default)]
 struct Words {
     vocabulary: Vocabulary,
-    /// What was said, with addresses that are spelled out in written form.
+    /// What was said, with spelled-out addresses in written form.
     spelled: String,
 }
 
@@ -294,7 +294,7 @@ impl Evidence<'_> {
         self.figures().clock.supports(minute(time), minute(self.sources.now.time()))
     }
 
-    /// Whether a day and a time have a source; one with an offset may be in another time zone.
+    /// Whether a day with a time has a source; one with an offset may be in another time zone.
     fn traces_moment(&self, moment: &ParsedMoment) -> bool {
         if moment.instant.is_some_and(|instant| self.figures().instants.contains(&instant)) {
             return true;
@@ -461,7 +461,7 @@ impl Evidence<'_> {
         }
     }
 
-    /// Whether a text of any kind was said as it is, where no rule asks for more than its words.
+    /// Whether a text was said literally, if no rule requires more than its words.
     fn is_said(
         &self,
         text: &str,

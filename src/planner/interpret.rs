@@ -20,10 +20,10 @@ use crate::run::{
 use crate::scene::{Catalogue, SceneTool};
 use crate::tools::{bound, phrase};
 
-/// Most tokens of a reply.
+/// Maximum number of tokens of a reply.
 const MAX_OUTPUT_TOKENS: u32 = 1_500;
 
-/// Most problems that a reply is returned with.
+/// Maximum number of problems that a reply is returned with.
 const MAX_PROBLEMS: usize = 12;
 
 const INTERPRETATION: &str = "\
@@ -100,7 +100,7 @@ fn interpretation(
     let value = adapt::map_data(mapping, data)
         .map_err(|all| all.into_iter().take(MAX_PROBLEMS).map(problem).collect::<Vec<_>>())?;
     let mut broken = tool.expectations.broken_places(arguments, &value);
-    // What a person expects of it in this plan holds, too.
+    // What a person expects of the result in this plan applies as well.
     let of_step = step_expectations(state, catalogue, call);
     broken.extend(of_step.iter().flat_map(|expected| expected.broken_places(arguments, &value)));
     if !broken.is_empty() {
@@ -123,8 +123,8 @@ fn shown(
     InterpretedResult { result: bound::truncate(value, tool.max_result_bytes), say, whole }
 }
 
-/// The event with what the chosen mapping makes of the data of `call`. Where that is not as the tool declares, there is no
-/// result, and predefined logic decides about the failure.
+/// The event with the result of applying the chosen mapping to the data of `call`. If that is not as the tool declares,
+/// there is no result, and predefined logic decides about the failure.
 pub fn interpreted(state: &RunState, catalogue: &Catalogue, call: u32) -> Event {
     let mapping = state.mapping_to_apply(call).unwrap_or_default();
     let found = interpretation(state, catalogue, call, mapping).ok().map(Box::new);

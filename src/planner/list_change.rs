@@ -54,7 +54,7 @@ impl<'a> UnclearListReply<'a> {
         elements.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
-    /// What each list may contain: what it contains, and what it may contain besides.
+    /// The possible items of each list: those that it contains and those that it may contain.
     fn options(&self) -> BTreeMap<String, Vec<String>> {
         let options = |(name, allowed): (&String, &Vec<String>)| {
             let mut all = self.contained(name);

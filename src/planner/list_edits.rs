@@ -71,7 +71,7 @@ pub fn read(message: &str, asked: &ApprovableLists) -> ListReading {
     if is_short || is_about_list { ListReading::Unclear } else { ListReading::Other }
 }
 
-/// What is done with which names, in order. `None` if that is not clear.
+/// The changes and the names that each applies to, in order; `None` if that is not clear.
 fn changes(parts: &[Part]) -> Option<Vec<(Change, usize)>> {
     if parts.iter().any(|part| matches!(part, Part::Word(Word::Not { .. }))) {
         return excluded(parts).map(|name| vec![(Change::Remove, name)]);
@@ -83,7 +83,7 @@ fn changes(parts: &[Part]) -> Option<Vec<(Change, usize)>> {
     clauses.end()
 }
 
-/// The only name of a message that says no more than "not this one". Whatever else has a "not" is not clear.
+/// The only name of a message that says nothing but "not this one". Any other message with a "not" is unclear.
 fn excluded(parts: &[Part]) -> Option<usize> {
     let not_at = parts.iter().position(|part| matches!(part, Part::Word(Word::Not { .. })))?;
     let (before, rest) = parts.split_at(not_at);
@@ -101,19 +101,19 @@ fn excluded(parts: &[Part]) -> Option<usize> {
     }
 }
 
-/// What has been read of a message without a "not".
+/// The parts of a message without a "not" that were read so far.
 #[derive(Default)]
 struct EditClauses {
     out: Vec<(Change, usize)>,
-    /// What is done with the names that follow.
+    /// The change that applies to the names that follow.
     change: Option<Change>,
-    /// A name before the word that says what is done with it.
+    /// A name that precedes the word for its change.
     waiting: Option<usize>,
-    /// Whether the word of a change still waits for a name.
+    /// Whether the word for a change still needs a name.
     is_dangling: bool,
-    /// Whether a word of `KEEP` still waits for a name or a change.
+    /// Whether a word of `KEEP` still needs a name or a change.
     is_kept: bool,
-    /// Whether all of the list was named.
+    /// Whether the whole list was named.
     is_all: bool,
     /// Whether a name may follow: not directly after another one.
     is_joined: bool,
@@ -130,7 +130,7 @@ impl EditClauses {
             Part::Word(Word::Change { change, may_follow, excepts }) => {
                 self.change(*change, *may_follow, *excepts)
             }
-            // "Remove everything except orders" removes what other messages with "except" keep.
+            // "Remove everything except orders" removes the names that other messages with "except" keep.
             Part::Word(Word::All) => says_nothing && !std::mem::replace(&mut self.is_all, true),
             Part::Word(Word::Keep) => self.keep(),
             Part::Word(Word::Pause) => {
@@ -156,7 +156,7 @@ impl EditClauses {
             self.out.push((change, at));
             return is_joined;
         }
-        // "Leave customers out, payments too" does not say what is done with payments.
+        // "Leave customers out, payments too" does not say what happens to payments.
         let is_first = self.waiting.replace(at).is_none() && (self.out.is_empty() || is_kept);
         is_joined && is_first && !self.is_all
     }
@@ -178,8 +178,8 @@ impl EditClauses {
         if self.is_dangling {
             return is_same && next != Change::Remove;
         }
-        // The same word again may repeat what was said: "add orders, too". Another one directly after a name may be
-        // about that name: "without customers and payments too".
+        // The same word again may repeat the change: "add orders, too". Another one directly after a name may belong to
+        // that name: "without customers and payments too".
         self.is_dangling = !(is_same && may_follow);
         let is_clear = self.change.is_none() || is_same || was_joined || !may_follow;
         self.change = Some(next);
@@ -226,7 +226,7 @@ fn words_and_pauses(text: &str) -> Vec<String> {
 struct Names<'a> {
     /// Each with its list and its words.
     all: Vec<(&'a str, &'a str, Vec<String>)>,
-    /// The places among them of what the list contains, in its order; empty if there are several lists.
+    /// The indexes of the names that the list contains, in its order; empty if there are several lists.
     in_order: Vec<usize>,
 }
 
@@ -252,22 +252,23 @@ impl<'a> Names<'a> {
         Self { all, in_order }
     }
 
-    /// The name at the place of the list that a word says.
+    /// The name at the position of the list that a word says.
     fn name_in_place(&self, word: &str) -> Option<usize> {
         let row = PLACES.iter().position(|row| row.split_whitespace().any(|known| known == word))?;
         let place = if row + 1 == PLACES.len() { self.in_order.len().checked_sub(1)? } else { row };
         self.in_order.get(place).copied()
     }
 
-    /// The message as words and names. The longest name counts; one that several lists or names have, or that is a known
-    /// word, is none.
+    /// The message as words and names. The longest name counts. A name that several lists or names share, or that is a
+    /// known word, does not count.
     fn parts(&self, words: &[String]) -> Vec<Part> {
         let (mut parts, mut at) = (Vec::new(), 0);
         while let Some(word) = words.get(at) {
             match self.name_at(&words[at..]) {
                 Some((name, length)) => {
                     parts.push(Part::Name { at: name, is_place: false });
-                    // A name like "first" may be meant as a place: both are recorded, which is not clear.
+                    // A name like "first" may be meant as a position: both are recorded, which makes the message
+                    // unclear.
                     let place = self.name_in_place(word).filter(|_| length == 1);
                     parts.extend(place.map(|at| Part::Name { at, is_place: true }));
                     at += length;
@@ -302,8 +303,8 @@ impl<'a> Names<'a> {
         best.next().filter(|_| best.next().is_none())
     }
 
-    /// The arguments with the changes. `None` if a name is added and removed, or added though the list contains it,
-    /// if nothing would be left of a list, or nothing changes: that is no approval.
+    /// The arguments with the changes. `None`, and so no approval, if a name is both added and removed, or added
+    /// although the list contains it, if a list would become empty, or if nothing changes.
     fn changed(&self, asked: &ApprovableLists, changes: &[(Change, usize)]) -> Option<ListReading> {
         let removed: BTreeSet<usize> =
             changes.iter().filter(|(change, _)| *change == Change::Remove).map(|(_, name)| *name).collect();
@@ -340,7 +341,7 @@ impl<'a> Names<'a> {
     }
 }
 
-/// What a list contains now.
+/// The items that a list contains now.
 fn contained<'a>(asked: &'a ApprovableLists, list: &str) -> Vec<&'a str> {
     let elements = asked.arguments.get(list).and_then(Value::as_array);
     elements.into_iter().flatten().filter_map(Value::as_str).collect()

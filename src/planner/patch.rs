@@ -58,12 +58,13 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, about: u32, tries
     forced(state, Purpose::Adaptation, system, data, tool, ADAPT_PLAN, tries)
 }
 
-/// What a patch may contain: no steps of kind llm, which find nothing in the place of what failed.
+/// The kinds of steps that a patch may contain: no steps of kind llm, which cannot find anything in place of a failed
+/// step.
 fn shape(state: &RunState, catalogue: &Catalogue, version: u32) -> PlanShape {
     PlanShape { synthesis: false, programs: false, ..plan_prompt::shape(state, catalogue, version) }
 }
 
-/// What was unexpected. What a back end said is in the executed steps alone.
+/// The unexpected end of the step. The words of a back end are only in the executed steps.
 fn step_outcome(state: &RunState, about: u32) -> String {
     let Some(step) = state.steps.get(&about) else { return String::new() };
     let failed = state.is_replaceable(step);
@@ -90,14 +91,14 @@ fn pending_line(state: &RunState, state_of: &StepState) -> String {
 
 /// The content of a reply about the plan.
 pub(crate) enum PatchReply {
-    /// It stays as it is.
+    /// The plan stays as it is.
     Unchanged {
         reason: String,
     },
     Changed(Box<PlanMade>),
 }
 
-/// The problems of the steps of a patch, whatever they replace.
+/// The problems of the steps of a patch, without regard to the steps that they replace.
 fn problems_of_steps(state: &RunState, catalogue: &Catalogue, plan: &Plan) -> Vec<PlanProblem> {
     let mut problems = plan::name_problems(plan, catalogue.known_names());
     problems.extend(plan::reference_problems(plan, &state.finished_steps()));
@@ -173,7 +174,7 @@ pub(crate) fn read(
     Ok(PatchReply::Changed(Box::new(made)))
 }
 
-/// The numbers of the steps that are replaced, and the new steps: first those that replace, in the same order.
+/// The numbers of the replaced steps, and the new steps: first the replacements, in the same order.
 fn new_steps(written: &mut Value) -> Result<(Vec<u32>, Vec<Value>), Vec<PlanProblem>> {
     let mut old = Vec::new();
     let mut steps = Vec::new();
@@ -198,7 +199,7 @@ fn list(written: &mut Value, name: &str) -> Vec<Value> {
     }
 }
 
-/// A new step that depends on a replaced one means the step that takes its place.
+/// Makes new steps that depend on a replaced step depend on its replacement.
 fn follow_replacements(plan: &mut Plan, patch: &PlanPatch) {
     for step in &mut plan.steps {
         let own = step.step_number;
@@ -210,8 +211,8 @@ fn follow_replacements(plan: &mut Plan, patch: &PlanPatch) {
     }
 }
 
-/// Finds the pending steps that depend on a replaced one and may follow its replacement, since they change nothing.
-/// Returns the problems of those that cannot stay: a write was meant to follow the step as it was.
+/// Finds the pending steps that depend on a replaced one and may depend on its replacement, because they change
+/// nothing. Returns the problems of those that may not: a write was meant to follow the original step.
 fn find_dependants(
     state: &RunState,
     catalogue: &Catalogue,
@@ -248,7 +249,7 @@ fn find_dependants(
 
 fn expects_write(catalogue: &Catalogue, step: &Step) -> bool {
     let scene = catalogue.get(&step.scene_name);
-    // A tool that is not there any more may have written.
+    // A tool that no longer exists may have been a write.
     step.expected_tools
         .iter()
         .any(|name| scene.and_then(|scene| scene.tool(name)).is_none_or(|tool| tool.effect == Effect::Write))

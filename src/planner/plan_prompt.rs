@@ -144,7 +144,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
 /// The sections that any author of steps is shown: the scenes, the time, the conversation, the user.
 pub(super) fn known(state: &RunState, catalogue: &Catalogue, version: u32, shape: PlanShape) -> String {
     let mut data = String::new();
-    // Who writes arguments has to know what they mean.
+    // The author of arguments has to know what they mean.
     let described = shape.calls == PlannedCalls::All;
     let allowed = allowed(state, catalogue);
     let narrowed = allowed.as_ref().map(|scenes| narrowed(scenes, described));
@@ -221,8 +221,8 @@ pub(super) fn offers_programs(state: &RunState, catalogue: &Catalogue) -> bool {
         && catalogue.get(PROGRAM).is_none()
 }
 
-/// Adds the plans that succeeded for similar requests. What they are is said here, so that prompts begin alike with and
-/// without them.
+/// Adds the plans that succeeded for similar requests. They are explained here, so that prompts with and without them
+/// begin alike.
 fn push_hints(state: &RunState, data: &mut String) {
     let hints = state.recall.iter().flat_map(|recall| &recall.hints);
     let lines: Vec<String> = hints.map(|hint| json!(hint).to_string()).collect();
@@ -232,7 +232,7 @@ fn push_hints(state: &RunState, data: &mut String) {
     }
 }
 
-/// The system message for an author of steps: `task`, then what holds for the steps of this shape.
+/// The system message for an author of steps: `task`, then the rules for steps of this shape.
 pub(super) fn instructions(task: &str, state: &RunState, shape: PlanShape) -> String {
     let settings = state.settings();
     let mut system = task.to_owned();
@@ -301,7 +301,7 @@ fn overview(catalogue: &Catalogue) -> String {
 }
 
 /// One line for each scene. Examples are listed with the tool that serves them, and arguments by their signature: complete
-/// schemas would double the prompt without better plans. Who prepares calls gets arguments `described`.
+/// schemas would double the prompt without better plans. An author that prepares calls gets the arguments `described`.
 fn lines<'a>(scenes: impl Iterator<Item = &'a Scene>, described: bool) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
         scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()

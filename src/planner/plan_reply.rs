@@ -106,7 +106,7 @@ fn usable_plan(
     }
     let unfit = unfit_calls(catalogue, &plan);
     if !unfit.is_empty() {
-        // This one is among them.
+        // The reply that is being read is among them.
         let tries = state.tries(Subject::Plan { version }).len();
         if tries <= state.settings().max_retries as usize {
             return Err(unfit);
@@ -120,7 +120,8 @@ fn usable_plan(
     Ok((plan, unusable))
 }
 
-/// Keeps what the plan calls unavailable where tools are switched off, and names it among what the plan leaves undone.
+/// Keeps the parts that the plan calls unavailable if tools are switched off, and adds them to the parts that the plan
+/// leaves undone.
 fn name_unavailable(plan: &mut Plan, shape: PlanShape) {
     let named = std::mem::take(&mut plan.unavailable).into_iter().filter(|part| !part.trim().is_empty());
     plan.unavailable = named.filter(|_| shape.switched_off).collect();
@@ -131,7 +132,7 @@ fn name_unavailable(plan: &mut Plan, shape: PlanShape) {
     }
 }
 
-/// Checks that a plan changed as a person asked has steps, and differs from the plan before.
+/// Checks that a plan that was changed at a person's request has steps, and differs from the previous plan.
 fn check_change(state: &RunState, plan: &Plan) -> Result<(), Vec<PlanProblem>> {
     if !plan.needs_execution {
         return Err(vec![PlanProblem::new(

@@ -19,11 +19,11 @@ use crate::run::{
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
-/// A prepared call whose arguments are no object: the place of its step in the plan, and its tool.
+/// A prepared call whose arguments are not an object: the index of its step in the plan, and its tool.
 pub(super) type UnreadableCall = (usize, String);
 
-/// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is taken out of
-/// the plan and returned: its scene makes it.
+/// Parses the arguments of prepared calls that a model wrote as text. A call whose arguments cannot be parsed is
+/// removed from the plan and returned: its scene makes it.
 pub(super) fn parse_arguments(plan: &mut Value) -> Vec<UnreadableCall> {
     let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
     let mut unreadable = Vec::new();
@@ -44,8 +44,8 @@ pub(super) fn parse_arguments(plan: &mut Value) -> Vec<UnreadableCall> {
     unreadable
 }
 
-/// Parses the arguments of prepared calls that a model wrote as text where it was asked for objects. What cannot be parsed is
-/// left as it is, for the model to correct.
+/// Parses the arguments of prepared calls that a model wrote as text although objects were required. Text that cannot
+/// be parsed is left as it is, for the model to correct.
 pub(super) fn parse_object_texts(plan: &mut Value) {
     let steps = plan.get_mut("steps").and_then(Value::as_array_mut);
     let calls = steps.into_iter().flatten().filter_map(|step| step.get_mut("prepared_calls")?.as_array_mut());
@@ -64,9 +64,9 @@ fn parse_call(call: &mut Value) -> bool {
     has_tool && arguments.is_object()
 }
 
-/// Takes out the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
-/// fit, that refer to no earlier step, or with references inside of arguments. Those of expected tools are returned: their
-/// scene makes them. A reference to an earlier step that the step does not depend on makes it depend on it.
+/// Removes the prepared calls that cannot be made: of tools that the step does not expect, with arguments that do not
+/// fit, with references that do not go to an earlier step, or with references inside of arguments. Those of expected
+/// tools are returned: their scene makes them. A reference to an earlier step adds a dependency on it.
 pub(super) fn take_unusable(
     plan: &mut Plan,
     catalogue: &Catalogue,
@@ -119,7 +119,7 @@ fn unreadable_call(tool: &str) -> UnpreparedCall {
     UnpreparedCall { tool: tool.to_owned(), arguments: Value::Null, why }
 }
 
-/// What is wrong with the references of a call.
+/// The problem of the references of a call.
 fn misplaced_reference(call: &PreparedCall, precedes: impl Fn(&Reference) -> bool) -> Option<String> {
     let is_inside = |value: &Value| Reference::of(value).is_none() && Reference::is_misplaced_in(value);
     if call.arguments.values().any(is_inside) {
@@ -187,8 +187,8 @@ fn prepared_event(
     Event::Prepared { step, calls, unprepared, question }
 }
 
-/// The question for the values that are missing of the first tool that the step expects and the plan could not prepare
-/// completely. Its scene would ask it, and is not asked.
+/// The question for the missing values of the first tool that the step expects and the plan could not prepare
+/// completely. Usually the scene would ask it, but this scene may not be asked.
 fn missing_values(state: &RunState, scene: &Scene, step: &StepState) -> Option<Question> {
     let none = Map::new();
     let given = |tool: &str| {
@@ -237,7 +237,7 @@ fn prepared_call(
     if let Some(problem) = &call.problem {
         return Err(problem.message.clone());
     }
-    // Its scene is not asked, so the user is.
+    // The scene may not be asked, so the user is.
     if !asks {
         return Ok(call);
     }
@@ -248,7 +248,7 @@ fn prepared_call(
     if let Some(confirm) = &call.confirm {
         return Err(confirm.why.join("; "));
     }
-    // What a person wrote or approved needs no second opinion.
+    // A call that a person wrote or approved needs no second opinion.
     if call.approval.is_none() && by_plan {
         second_opinion(state, catalogue, scene, &call)?;
     }
@@ -284,9 +284,9 @@ pub(super) fn unnamed_action(state: &RunState, scene: &Scene, tool: &str) -> Opt
     (!named).then(|| format!("the request does not name what {} does", tool.name))
 }
 
-/// Why nobody asks for what a write does: it is named, and forbidden or only asked about, or nothing names it and the request
-/// only asks to be told something. Of the request and the changes of its plan in words, the last one that names it counts.
-/// `None` where a person wrote the plan.
+/// Why the request does not ask for a write: its words name the write, but forbid it or only ask about it; or nothing
+/// names it, and the request only asks for information. The last wording that names the write counts, in the request
+/// and in later changes of the plan. `None` if a person wrote the plan.
 pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) -> Option<String> {
     if state.plans.iter().any(|made| made.maker == PlanMaker::Person) {
         return None;
@@ -305,7 +305,7 @@ pub(super) fn unasked_action(state: &RunState, scene: &Scene, tool: &SceneTool) 
     Some(format!("{why} {} does", tool.name))
 }
 
-/// Whether nothing but the request says what is wanted, and it only asks to be told something.
+/// Whether the request is the only wording of what is wanted, and it only asks for information.
 fn only_asks_to_be_told(state: &RunState) -> bool {
     let started = state.started.as_ref();
     let answers_question = started.is_some_and(|started| started.context.pending.is_some());
@@ -329,7 +329,8 @@ fn is_conditional_write(scene: &Scene, step: &StepState, tool: &str) -> bool {
     writes && step.step.if_needed.iter().any(|name| name == tool)
 }
 
-/// The words by which the user asks: of the request, of one whose question it answers, and of changes to the plan.
+/// The words with which the user asks: those of the request, of a request whose question it answers, and of changes to
+/// the plan.
 fn requested_in_words(state: &RunState) -> String {
     let context = state.started.as_ref().map(|started| &started.context);
     let pending = context.and_then(|context| context.pending.as_ref());

@@ -7,9 +7,9 @@ use crate::plan::{PlanProblem, Step, StepKind, StepStatus};
 use crate::run::{RunState, Subject, SummaryOwner};
 use crate::scene::Catalogue;
 
-/// The first question about each step of the plan in force, where their cost has to be within the budget before the first step
-/// begins: a plan with writes would stop half-way. `None` in a dry run, which writes nothing, and where the run reads
-/// replies from the cache (`reads_cache`), which cost nothing.
+/// The first question about each step of the plan in force, if their cost has to be within the budget before the first
+/// step begins, because a plan with writes would otherwise stop half-way. `None` in a dry run, which writes nothing,
+/// and if the run reads replies from the cache (`reads_cache`), which cost nothing.
 pub(crate) fn questions_to_afford(
     state: &RunState,
     catalogue: &Catalogue,
@@ -19,13 +19,13 @@ pub(crate) fn questions_to_afford(
     if reads_cache || state.is_dry_run() || !expects_writes(catalogue, plan) {
         return None;
     }
-    // At `basic`, no scene is asked.
+    // At `basic`, scenes are not asked.
     let asks = |step: &&Step| state.steps.get(&step.step_number).is_none_or(|step| state.asks_scene(step));
     let steps = plan.steps.iter().filter(asks);
     Some(steps.map(|step| request(state, catalogue, first_question(step))).collect())
 }
 
-/// What the first question to a model about a step is about.
+/// The subject of the first question to a model about a step.
 fn first_question(step: &Step) -> Subject {
     let number = step.step_number;
     match step.kind {
@@ -44,7 +44,7 @@ pub fn plan_problems_before_start(state: &RunState, catalogue: &Catalogue) -> Ve
     let ours =
         |step: &&Step| state.steps.get(&step.step_number).is_some_and(|s| s.status == StepStatus::Pending);
     for step in made.plan.steps.iter().filter(ours) {
-        // It needs nothing but a model.
+        // Such a step needs only a model.
         if step.kind == StepKind::Llm {
             continue;
         }

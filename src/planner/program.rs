@@ -1,4 +1,4 @@
-//! Programs of steps of kind code: the question for one, the reading of the reply, and what an execution came to.
+//! Programs of steps of kind code: the question for one, the reading of the reply, and the result of an execution.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 /// The fault code of a program whose executions take too much time in all.
 const TOTAL_TIME: &str = "code.total_time";
 
-/// How much of what a program printed before its fault is shown to the model, in characters.
+/// How many characters of a program's output before its fault are shown to the model.
 const SHOWN_PRINTED: usize = 1000;
 
 const PROGRAM: &str = "\
@@ -83,8 +83,8 @@ answer_rows = [{\"item\": item[\"name\"], \"ordered\": 5 - item[\"stock\"]} for 
 
 const MODULES: [&str; 6] = ["math", "re", "json", "datetime", "collections", "functools"];
 
-/// The plan of a request that a program serves: one step, with all scenes that may take part. Where there are none, the request
-/// is answered without a step: where they are switched off or not allowed, by naming them.
+/// The plan of a request that a program serves: one step with all scenes that may take part. Without any, the request
+/// is answered without a step; if they are switched off or not allowed, the answer names them.
 pub(super) fn program_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
     let catalogue = &*offered_catalogue(state, catalogue);
     let listed: Vec<&Arc<Scene>> = match is_shortlisted(state, catalogue) {
@@ -120,7 +120,7 @@ pub(super) fn program_plan(state: &RunState, catalogue: &Catalogue, version: u32
     Event::PlanCreated(with_approval(state, catalogue, made))
 }
 
-/// The problem of a plan with steps of kind code, where the settings leave nothing to programs.
+/// The problem of a plan with steps of kind code, if the settings do not allow programs.
 pub(super) fn program_problems(state: &RunState, plan: &Plan) -> Vec<PlanProblem> {
     if state.settings().maker != PlanningMaker::Scenes {
         return Vec::new();
@@ -165,14 +165,14 @@ fn functions<'a>(
     scenes.map(|scene| (&**scene, callable(state, scene))).filter(|(_, tools)| !tools.is_empty()).collect()
 }
 
-/// The stubs of the functions that are switched off, and that a program could call otherwise.
+/// The stubs of the functions that a program could call if they were not switched off.
 fn functions_off(state: &RunState, catalogue: &Catalogue) -> String {
     let scenes = shown_as_switched_off(catalogue).map(|scene| (scene, callable(state, scene)));
     let stubs = scenes.filter(|(_, tools)| !tools.is_empty()).map(|(scene, tools)| stub(scene, &tools));
     stubs.collect::<Vec<_>>().join("\n")
 }
 
-/// The stubs of the functions that the request's constraints do not allow, and that a program could call otherwise.
+/// The stubs of the functions that a program could call if the request's constraints did not forbid them.
 fn functions_not_allowed(state: &RunState, catalogue: &Catalogue) -> String {
     let stub_of = |scene: &Scene| {
         let tools = known_tools(state, scene);
@@ -181,7 +181,8 @@ fn functions_not_allowed(state: &RunState, catalogue: &Catalogue) -> String {
     not_allowed(state, catalogue).iter().filter_map(stub_of).collect::<Vec<_>>().join("\n")
 }
 
-/// What `STATUS` may be in a program of this step: what its scenes declare, and the built-in words for scenes that declare none.
+/// The values that `STATUS` may have in a program of this step: those that its scenes declare, and the built-in ones
+/// for scenes that declare none.
 fn statuses(catalogue: &Catalogue, step: &StepState) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for scene in step.step.scenes.iter().filter_map(|name| catalogue.get(name)) {
@@ -198,7 +199,7 @@ fn statuses(catalogue: &Catalogue, step: &StepState) -> Vec<String> {
     all
 }
 
-/// Turns the steps of scenes that are served by programs into programs, where a planner may use these.
+/// Turns steps of scenes that are served by programs into steps of kind code, if a planner may use these.
 pub(super) fn as_programs(state: &RunState, catalogue: &Catalogue, plan: &mut Plan) {
     if !offers_programs(state, catalogue) {
         return;
@@ -223,7 +224,8 @@ pub(super) fn as_programs(state: &RunState, catalogue: &Catalogue, plan: &mut Pl
     }
 }
 
-/// The question for the program of a step: what is the same for all requests comes first, so that providers can cache it.
+/// The question for the program of a step. The part that is the same for all requests comes first, so that providers
+/// can cache it.
 pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let mut data = String::new();
     let mut messages = Vec::new();
@@ -297,7 +299,8 @@ fn correction(state: &RunState, work: &CodeWork) -> Option<[Message; 2]> {
     Some([Message::Assistant { text: written, calls: Vec::new() }, Message::User { text }])
 }
 
-/// The event that a reply with a program leads to. Clock and seed follow from the run, so the same reply is read alike.
+/// The event that a reply with a program leads to. Clock and seed follow from the run, so reading the same reply always
+/// gives the same event.
 ///
 /// # Errors
 /// Why the reply has no program.
@@ -316,7 +319,7 @@ pub(crate) fn read(
     Ok(Event::ProgramWritten { step: number, call, source, now_ms, seed, functions })
 }
 
-/// A hash of what the tools and tables are that a program may use: names, parameters and effects, columns and checks.
+/// A hash of the tools and tables that a program may use: names, parameters and effects, columns and checks.
 fn definitions(functions: &[(&Scene, Vec<&SceneTool>)]) -> String {
     let tools = functions.iter().flat_map(|(scene, tools)| tools.iter().map(move |tool| (scene, tool)));
     let all: Vec<Value> =
@@ -380,8 +383,8 @@ fn total_time(limits: ProgramLimits, printed: String) -> ProgramFault {
     ProgramFault { code: TOTAL_TIME.to_owned(), message, line: None, printed }
 }
 
-/// Where an execution stopped, as its program's end: one that was cut short because little time was left has used up what
-/// all executions may take.
+/// Maps the end of an execution that had less than a full execution's time: if it ran out of time, the program has used
+/// up the time of all its executions.
 pub fn within_total_time(stop: Stop, executed: ProgramLimits, limits: ProgramLimits) -> Stop {
     match stop {
         Stop::Fault(fault) if fault.code == "code.time" && executed.time_ms < limits.time_ms => {
@@ -391,7 +394,7 @@ pub fn within_total_time(stop: Stop, executed: ProgramLimits, limits: ProgramLim
     }
 }
 
-/// The event that says what an execution of a step's program came to, in the state in which it is recorded, and how long it
+/// The event with the result of an execution of a step's program, in the state in which it is recorded, and how long it
 /// took.
 pub fn program_replied(
     state: &RunState,
@@ -420,15 +423,15 @@ pub fn program_replied(
     Event::ProgramReplied { step: number, stop, millis }
 }
 
-/// What changed of the rows that the program of a step has read, while it was under way.
+/// The rows that the program of a step has read and that were changed by others during its execution.
 fn conflict(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<String> {
     let work = state.steps.get(&number)?.code()?;
-    // Writes that were made are not forgotten: such a program gets the conflict as an error of its call.
+    // Writes that were made are not repeated: such a program gets the conflict as an error of its call.
     let may_begin_again = !state.has_changed_by_program(work);
     Some(program_tables::staged(state, catalogue, work)?.conflict.filter(|_| may_begin_again)?.message)
 }
 
-/// The end of a program that fulfilled its contract, or the commit of what it staged.
+/// The end of a program that fulfilled its contract, or the commit of its staged changes.
 fn ended(
     state: &RunState,
     catalogue: &Catalogue,
@@ -448,7 +451,8 @@ fn ended(
             ProgramStop::Finished { result, printed: finished.printed, cut: finished.cut }
         }
         EndOfProgram::WouldChange(diff) => {
-            // What the program says was written for changes that are made, unless it says itself that they are not.
+            // The program's words were written for changes that are made, unless they say themselves that nothing is
+            // changed.
             let (said, answer_rows) = match result.dry_run {
                 true => (result.answer_text, result.answer_rows),
                 false => (String::new(), Vec::new()),
@@ -473,7 +477,7 @@ fn fault(code: &str, message: String, line: Option<u32>, printed: String) -> Pro
     ProgramStop::Fault { fault: ProgramFault { code: code.to_owned(), message, line, printed } }
 }
 
-/// The call at which a program stopped, as it is made.
+/// The call at which a program stopped, as a call of the run.
 fn called(
     state: &RunState,
     catalogue: &Catalogue,
@@ -501,7 +505,7 @@ fn called(
         return fault("code.refused", format!("{} is no function", written.function), line, String::new());
     };
     match program_tables::table_call(state, catalogue, work, &written) {
-        // Tables hold what programs and people put there: no row grounds a write.
+        // Tables contain what programs and people stored there, so no row is a source of values for a write.
         Ok(Some(requested)) => {
             let requested = Box::new(requested);
             return ProgramStop::Call { written, line, is_untraced: true, requested, ends: None };
@@ -539,9 +543,9 @@ fn reply_call(tool: &str, arguments: &Map<String, Value>) -> ReplyCall {
     ReplyCall { id: String::new(), name: tool.to_owned(), arguments }
 }
 
-/// A program's call as any other call of the run: checked, traced, with the approval that it needs. A write that the user has to
-/// confirm is put to the user as an approval, so that the program goes on where it is; where it also needs an approver, the step
-/// ends with the question, as that of a scene does.
+/// A program's call as any other call of the run: checked, traced, with the approval that it needs. A write that the
+/// user has to confirm is put to the user as an approval, so that the program continues where it is. If it also needs
+/// an approver, the step ends with the question, as that of a scene does.
 fn requested(
     state: &RunState,
     catalogue: &Catalogue,
@@ -568,12 +572,12 @@ fn requested(
     let hash = call_hash(&call.arguments, &tools);
     let why = vec![question_above_arguments(state, scene, tool, (&call.arguments, confirm.question))];
     call.approval = Some(RequiredApproval { hash, why, tools, by_user: true, ..RequiredApproval::default() });
-    // What is done once more is another act, which the first yes does not cover.
+    // A repetition is another act, which the first yes does not cover.
     call.occurrence = call.occurrence.max(times_done(state, work, &call.key));
     call
 }
 
-/// The step as one of the scene whose tool its program calls: any other step is of one scene.
+/// The step as a step of the scene whose tool its program calls, because other steps belong to one scene.
 pub(super) fn step_in_scene<'a>(step: &'a StepState, scene: &Scene) -> Cow<'a, StepState> {
     if step.code().is_none() {
         return Cow::Borrowed(step);

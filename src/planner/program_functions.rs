@@ -108,7 +108,7 @@ fn type_of(schema: &Value, depth: usize) -> String {
     }
 }
 
-/// A JSON value as Python writes it, where it is plain.
+/// A JSON value as a Python literal, if it is a simple one.
 fn literal(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -118,7 +118,7 @@ fn literal(value: &Value) -> String {
     }
 }
 
-/// A text on one line, without what would end a docstring.
+/// A text on one line, without characters that would end a docstring.
 fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace("\"\"\"", "'''")
 }

@@ -1,4 +1,5 @@
-//! Tables of scenes in programs: what a program sees of its calls about them, and the commit of what it staged.
+//! Tables of scenes in programs: the results that a program gets of its calls about them, and the commit of its staged
+//! changes.
 //!
 //! A call about a table is a read of the run, and its outcome has the rows as the store has them. What the program sees
 //! follows from these and from the changes that it staged before: it is computed anew whenever the program is executed, so
@@ -26,19 +27,19 @@ use crate::tools::tables::moment;
 /// The status of a program that changes something.
 const CHANGED: &str = "success";
 
-/// The most changed rows that the answer of a dry run lists.
+/// Maximum number of changed rows that the answer of a dry run lists.
 const SHOWN_CHANGES: usize = 20;
 
-/// Why a program is refused that changes something in two ways: only one of them can be undone by not committing.
+/// Why a program is refused that changes data in two ways: only staged changes can be undone, by not committing them.
 pub(super) const BOTH_KINDS: &str = "a program either stages changes of tables or calls functions that change something, not both, \
      unless the scenes allow it (`mixed_writes`)";
 
-/// The staged changes of a program, and what it sees of its calls.
+/// The staged changes of a program, and the results that it gets of its calls.
 pub(super) struct StagedProgram<'a> {
     sets: BTreeMap<String, (&'a Scene, WriteSet)>,
-    /// Its calls without commits, with what it gets of them.
+    /// Its calls without commits, with their outcomes as the program gets them.
     pub(super) calls: Vec<PastCall>,
-    /// What changed while the program was under way.
+    /// The change by others during the execution of the program.
     pub(super) conflict: Option<StagedError>,
 }
 
@@ -94,7 +95,7 @@ fn write_set(state: &RunState, work: &CodeWork, scene: &Scene) -> WriteSet {
     WriteSet::new(scene.tables.clone(), host, StagedLimits::default()).with_stated(stated_amounts(state))
 }
 
-/// The amounts of money in the words of the user: of the request, and of the turns before it.
+/// The amounts of money that the user stated in the request and in the turns before it.
 fn stated_amounts(state: &RunState) -> BTreeSet<i64> {
     let context = state.started.as_ref().map(|started| &started.context);
     let turns = context.into_iter().flat_map(|context| &context.turns).map(|turn| turn.request.as_str());
@@ -102,7 +103,7 @@ fn stated_amounts(state: &RunState) -> BTreeSet<i64> {
     [state.request()].into_iter().chain(turns).chain(pending).flat_map(amounts_of_money).collect()
 }
 
-/// What a program sees of a call about a table; nothing of its own where the call itself failed.
+/// The result that a program gets of a call about a table. If the call itself failed, nothing is computed.
 fn visible_result(set: &mut WriteSet, function: &str, past: &PastCall) -> Result<Option<Value>, StagedError> {
     let PastOutcome::Returned(result) = &past.outcome else { return Ok(None) };
     let call = TableCall::read(set.tables(), function, &past.call.arguments)?;
@@ -138,7 +139,7 @@ fn offered(state: &RunState, scene: &Scene) -> Vec<&'static str> {
     TableCall::FUNCTIONS.into_iter().filter(is_offered).filter(reads).collect()
 }
 
-/// Returns what is said to the model about the tables of a scene, after the stub of its tools; empty without tables.
+/// Returns what the model is told about the tables of a scene, after the stub of its tools; empty without tables.
 pub(super) fn stub(state: &RunState, scene: &Scene) -> String {
     if offered(state, scene).is_empty() {
         return String::new();
@@ -223,7 +224,7 @@ fn column(column: &crate::staged::ColumnDefinition) -> String {
 /// The call about a table at which a program stopped, as a read of the run; `None` for any other call.
 ///
 /// # Errors
-/// Why a program may not mix it with what it called before.
+/// Why the program may not make it after its earlier calls.
 pub(super) fn table_call(
     state: &RunState,
     catalogue: &Catalogue,
@@ -259,7 +260,7 @@ fn written_scenes<'a>(
     state.writes_of_program(work).filter_map(move |(_, call)| Some(&**catalogue.get(&call.scene)?))
 }
 
-/// Returns whether the program has staged changes beside which it may not call a write of `scene`.
+/// Returns whether the program has staged changes, so that it may not call a write of `scene`.
 pub(super) fn rules_out_write(catalogue: &Catalogue, work: &CodeWork, scene: Option<&Scene>) -> bool {
     let staged =
         work.program_calls.iter().filter_map(|made| table_function(catalogue, &made.written.function));
@@ -288,11 +289,11 @@ fn requested(
     }
 }
 
-/// The consequence of a program's end that fulfilled its contract.
+/// The consequence of the end of a program that fulfilled its contract.
 pub(super) enum EndOfProgram {
     /// It has ended: nothing was staged, or everything is committed.
     Ended,
-    /// It has ended, and what it staged is not changed but shown.
+    /// It has ended, and its staged changes are shown and not made.
     WouldChange(WriteDiff),
     /// Its changes are to be committed.
     Commit(ProgramCall, Box<RequestedCall>),
@@ -348,10 +349,10 @@ pub(super) fn end_of_program(
     }
 }
 
-/// What the commit came to, if it is the program's last call.
+/// The result of the commit, if that is the program's last call.
 fn committed(state: &RunState, work: &CodeWork) -> Option<EndOfProgram> {
     let last = work.program_calls.last().filter(|last| last.is_commit(state))?;
-    // That of an equal commit, if it shares one.
+    // The outcome of an equal commit, if it shares one.
     Some(match state.outcome(last.call)? {
         Outcome::Ok { .. } => EndOfProgram::Ended,
         Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error } => {
@@ -378,7 +379,7 @@ fn commit(
     let asked =
         ApprovableCall { tool, arguments: &call.arguments, occurrence: 0, by_rules: false, stands_for: None };
     call.approval = call_approval(state, &step.step, &asked);
-    // A no undoes none of it.
+    // A refusal does not undo the writes that were done.
     if let Some(approval) = call.approval.as_mut().filter(|_| !done.is_empty()) {
         approval.why.push(format!("already done, whatever is decided: {done}"));
     }
@@ -389,18 +390,18 @@ fn commit(
         call.approval =
             Some(RequiredApproval { hash, why, tools, by_user: true, ..RequiredApproval::default() });
     }
-    // The program wrote no such call: its arguments are those of the request.
+    // The program wrote no such call: its arguments are those of the requested call.
     let written = ProgramCall { function: format!("{}.{COMMIT}", scene.name), arguments: Map::new() };
     EndOfProgram::Commit(written, Box::new(call))
 }
 
-/// Whether a step that its plan marks as unclear stages changes about which nobody would be asked: they are only shown. What else
-/// the program did is done already, and its changes belong to it.
+/// Whether a step that its plan marks as unclear stages changes that nobody would be asked about: they are only shown.
+/// If the program did something else already, its changes belong to that and are made.
 fn is_unclear(state: &RunState, (step, work): (&StepState, &CodeWork), scene: &Scene) -> bool {
     step.step.unclear && !state.is_dry_run() && !needs_yes(state, scene) && !has_written(state, work)
 }
 
-/// The answer of a program whose changes are only shown: what would be changed, then what it says.
+/// The answer of a program whose changes are only shown: the changes first, then the program's words.
 pub(super) fn answer_of_dry_run(state: &RunState, diff: &WriteDiff, text: &str) -> String {
     let rows: Vec<String> = diff.changes.iter().take(SHOWN_CHANGES).map(ToString::to_string).collect();
     let more = diff.changes.len().saturating_sub(rows.len());
@@ -413,8 +414,8 @@ pub(super) fn answer_of_dry_run(state: &RunState, diff: &WriteDiff, text: &str) 
     format!("{nothing}{rows} {text}").trim_end().to_owned()
 }
 
-/// Whether the user has to confirm a diff. What a program computes was not said, so each is put to the user, unless the policy
-/// is to ask about nothing.
+/// Whether the user has to confirm a diff. The user did not say what a program computes, so each diff is put to the
+/// user, unless the policy is never to ask.
 fn needs_yes(state: &RunState, scene: &Scene) -> bool {
     !state.is_dry_run() && state.settings().confirm_for(scene.confirm) != ConfirmPolicy::Never
 }
@@ -433,11 +434,12 @@ pub(super) fn answer_of(state: &RunState, work: Option<&CodeWork>, commits: bool
     }
 }
 
-/// The question whether a diff is to be made, with each changed row, and with what was done already.
+/// The question whether to make the changes of a diff, with each changed row, and with the writes that were done
+/// already.
 fn question(state: &RunState, diff: &WriteDiff, done: &str) -> String {
     let is_italian = state.language().is_some_and(|language| language.starts_with("it"));
     let ask = if is_italian { "Faccio queste modifiche?" } else { "Shall I make these changes?" };
-    // All of them: a yes covers no row that was not shown.
+    // Every row is listed, because a yes covers no row that was not shown.
     let rows: Vec<String> = diff.changes.iter().map(ToString::to_string).collect();
     let already = match (done.is_empty(), is_italian) {
         (true, _) => String::new(),

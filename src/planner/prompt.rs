@@ -102,13 +102,13 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Path { step } => flow_path::request(state, step),
         Subject::Node { step } => flow_node::request(state, step),
         Subject::Program { step } => program::request(state, catalogue, step),
-        // Without the text of the documents; the driver has it.
+        // Without the text of the documents, which only the driver has.
         Subject::Summary { .. } => summary::summary_request(state, None, subject),
         Subject::Continuation { round } => continuation(state, catalogue, round),
         Subject::Answer => answer(state, catalogue),
         Subject::Consultation { consultation, .. } => consult::request(state, catalogue, consultation),
         Subject::Vote { consultation, .. } => decide::vote_request(state, catalogue, consultation, subject),
-        // A text, not a prompt; it has a bound of its own.
+        // This is a text and not a prompt; it has a bound of its own.
         Subject::Ranking => return shortlist::ranking_request(state),
     };
     window::fit_into_window(request, state.settings().prompt_tokens)
@@ -122,9 +122,10 @@ pub(super) fn offered_catalogue<'a>(state: &RunState, catalogue: &'a Catalogue) 
     }
 }
 
-/// The figures of an answer that none of its sources has: completed work, the request, the time and the conversation.
+/// The figures of an answer that occur in none of its sources: completed work, the request, the time and the
+/// conversation.
 pub(super) fn unfounded_figures(state: &RunState, catalogue: &Catalogue, answer: &str) -> Vec<String> {
-    // Most answers have only figures of the results in words, which are a part of the completed work.
+    // In most answers all figures occur in the results in words, which are a part of the completed work.
     let results: Vec<&str> = results_in_words(state).collect();
     if untraced_figures(answer, &results.join("\n")).is_empty() {
         return Vec::new();
@@ -177,7 +178,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
     )
 }
 
-/// What a scene can do: what it says about itself in the user's language, or its description.
+/// A description of what a scene can do: its own one in the user's language, or its general description.
 fn capability(state: &RunState, scene: &Scene) -> String {
     let language = state.language().filter(|_| state.settings().has_rules(18));
     match language.and_then(|language| scene.about.get(language).or_else(|| scene.about.get("en"))) {
@@ -233,7 +234,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     }
 }
 
-/// Adds the parts of the request that no scene serves, if any, and those that cannot be done now.
+/// Adds the parts of the request that no scene serves, and those that cannot be done now, if there are any.
 fn push_unserved(state: &RunState, system: &mut String, data: &mut String) {
     let unavailable: Vec<&str> = state.unavailable().collect();
     let parts: Vec<&str> = state.unserved().filter(|part| !unavailable.contains(part)).collect();
@@ -574,7 +575,7 @@ pub(super) fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'
     serde_json::to_string(&shown).unwrap_or_default()
 }
 
-/// The conversation in a prompt. Its members are in the order of their names, as in all JSON of prompts.
+/// The conversation in a prompt. Its fields are sorted by name, as in all JSON of prompts.
 #[derive(Serialize)]
 struct PromptConversation<'a> {
     summary: Option<&'a str>,

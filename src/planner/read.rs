@@ -156,7 +156,7 @@ const MIN_ECHO_WORDS: usize = 6;
 pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
     let asked: Vec<Cow<'_, str>> = words(request).map(in_lower_case).collect();
     let (mut count, mut is_same) = (0, true);
-    // Mostly, an answer soon has a word of its own.
+    // An answer usually soon has a word of its own.
     for word in words(answer).map(in_lower_case) {
         if !asked.contains(&word) {
             return false;
@@ -167,7 +167,7 @@ pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
     count >= MIN_ECHO_WORDS || is_same && count == asked.len()
 }
 
-/// Most words are in lower case already.
+/// The word in lower case; most words are already.
 fn in_lower_case(word: &str) -> Cow<'_, str> {
     let is_lower = word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
     if is_lower { Cow::Borrowed(word) } else { Cow::Owned(word.to_lowercase()) }

@@ -27,7 +27,7 @@ use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 pub(super) const EXPECTED_CALL_MISSING: &str = "reply.undone";
 /// The code of a write with a day that the user did not name.
 const UNSAID_VALUE: &str = "reply.unsaid";
-/// Most calls read from one reply; a longer list is a malfunction of the model.
+/// Maximum number of calls read from one reply; a longer list is a malfunction of the model.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
 pub(super) fn read_scene(
@@ -55,7 +55,7 @@ pub(super) fn read_scene(
         // No tools were offered, so any calls are ignored.
         written.clear();
     }
-    // A model that calls a tool instead of choosing one has decided, too.
+    // A model that calls a tool instead of choosing one has also decided.
     let direct = |call: &ReplyCall| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
     if required == RequiredReply::Decision
         && !written.iter().any(direct)
@@ -288,11 +288,11 @@ pub(super) fn question_for(
     })
 }
 
-/// The fault of a write none of whose days the user named. If one of them was named, the others may be
-/// derived from it; if the rules can read no day in the text, nothing can be concluded.
+/// The fault of a write if the user named none of its days. If one of them was named, the others may be derived from
+/// it; if the rules can read no day in the text, nothing can be concluded.
 fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments: &Value) -> Option<Fault> {
     let arguments = arguments.as_object().filter(|_| tool.effect == Effect::Write)?;
-    // The approved plan shows them.
+    // An approved plan shows the days.
     let mut people = binding_calls(state, step).iter().filter(|call| call.tool == tool.name);
     if people.any(|call| call.arguments == *arguments) {
         return None;
@@ -418,7 +418,7 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) is_prepared: bool,
     /// Why the plan alone does not decide for the call.
     pub(super) doubts: PlanDoubts,
-    /// The failed call whose place it takes, so that it is part of no reply.
+    /// The failed call that it replaces; then it is part of no reply.
     pub(super) stands_for: Option<&'a CallState>,
 }
 
@@ -515,7 +515,7 @@ pub(super) fn read_call(
     }
 }
 
-/// The arguments without those that a plain schema does not declare: they would only make two calls differ.
+/// The arguments without those that the schema does not declare: they would only make two equal calls differ.
 fn declared_arguments(tool: &SceneTool, arguments: Value) -> Value {
     let schema = &tool.parameters;
     let elsewhere = ["$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties", "additionalProperties"];
@@ -556,7 +556,7 @@ fn read_arguments(
     written: &SceneReplyCall<'_>,
 ) -> (Value, Option<Fault>) {
     let settings = state.settings();
-    // No model chose a substitute.
+    // A substitute was not chosen by a model.
     let is_offered = written.stands_for.is_some() || offered(scene, step).any(|t| t.name == tool.name);
     let given = &written.call.arguments;
     let checked = arguments::check(tool, given).and_then(|arguments| {

@@ -1,8 +1,8 @@
-//! Which scenes the prompt for a plan describes in full, where there are too many to describe all of them.
+//! Which scenes the prompt for a plan describes in full, if there are too many to describe all of them.
 //!
-//! The prompt lists every scene by name and first sentence, and the shortlist with tools and examples. A plan may use any
-//! scene, and may ask for scenes that are not on the list (`more_scenes`): the reply is then returned with their
-//! descriptions, like a reply that needs repair.
+//! The prompt lists every scene by name and first sentence, and those of the shortlist with tools and examples. A plan
+//! may use any scene, and may ask for scenes that are not on the list (`more_scenes`): the reply is then returned with
+//! their descriptions, like a reply that needs repair.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::scene::{Catalogue, Scene};
 const ASKS_FOR_MORE: &str = "plan.more_scenes";
 /// How many scenes are added for a topic.
 const PER_TOPIC: usize = 5;
-/// Most names and topics read from one reply.
+/// Maximum number of names and topics read from one reply.
 const MAX_WANTED: usize = 20;
 /// Turns of the conversation whose words and scenes count.
 const RECENT_TURNS: usize = 2;
-/// Most scenes that a ranking by embeddings names: later ones would hardly count.
+/// Maximum number of scenes that a ranking by embeddings names: later ones would hardly count.
 pub const MAX_RANKED: usize = 100;
 
 /// Returns whether the prompts of this run describe only some scenes in full.

@@ -1,4 +1,5 @@
-//! The expectations of a plan's steps about their tools' results: checked with the catalogue, and handed to each call.
+//! The expectations of a plan's steps about the results of their tools: checked with the catalogue, and passed to each
+//! call.
 
 use std::sync::Arc;
 
@@ -8,7 +9,8 @@ use crate::plan::{Plan, PlanProblem};
 use crate::run::{CallState, Effect, Reply, RunState, StepState};
 use crate::scene::{Catalogue, SceneTool, ToolExpectations};
 
-/// Removes what a model wrote without being asked: only people, and parts of the library's user, state expectations.
+/// Removes expectations that a model wrote without being asked: only people, and parts of the library's user, state
+/// expectations.
 pub(super) fn drop_expectations_of_models(plan: &mut Plan, reply: &Reply) {
     if reply.model != Reply::REPLACED_MODEL {
         plan.steps.iter_mut().for_each(|step| step.expect.clear());
@@ -31,7 +33,8 @@ pub(super) fn expectation_problems(catalogue: &Catalogue, plan: &Plan) -> Vec<Pl
     problems
 }
 
-/// Returns what the call's step expects of its result, if anything. Nothing is expected of what undoes a write.
+/// Returns the expectation of the call's step about its result, if there is one. There is none about a call that undoes
+/// a write.
 pub fn step_expectations(
     state: &RunState,
     catalogue: &Catalogue,
@@ -43,7 +46,7 @@ pub fn step_expectations(
     ToolExpectations::of_step(expected, tool).ok().map(Arc::new)
 }
 
-/// Returns whether `result` is what the step of call `call` expects: true where it expects nothing.
+/// Returns whether `result` meets the expectation of the step of call `call`; true if there is none.
 pub fn is_as_expected(state: &RunState, catalogue: &Catalogue, call: u32, result: &Value) -> bool {
     let call = state.calls.get(&call);
     call.is_none_or(|call| {

@@ -6,8 +6,8 @@ use crate::adapt::PolicyChoice;
 use crate::run::{Adaptation, CallState, CallStatus, Event, Fault, ReplyCall, RequestedCall, RunState};
 use crate::scene::Catalogue;
 
-/// The event with the call that takes the place of `call`. Whatever the catalogue holds by now, there is one: a call that
-/// cannot be made carries its problem, and predefined logic goes on with the failed call.
+/// The event with the call that replaces `call`. There is one even if the catalogue has changed: a call that cannot be
+/// made carries its problem, and predefined logic continues with the failed call.
 pub fn substitute(state: &RunState, catalogue: &Catalogue, call: u32) -> Event {
     let requested = match state.calls.get(&call) {
         Some(original) => substitute_call(state, catalogue, original),

@@ -1,5 +1,5 @@
-//! Summaries of documents, by steps and by calls of tools: the questions about their parts, and the reading of the replies. Both
-//! need the text of the documents, which is no part of a run's state.
+//! Summaries of documents, by steps and by calls of tools: the questions about their parts, and the reading of the
+//! replies. Both need the text of the documents, which is not part of a run's state.
 
 use super::prompt::forced;
 use crate::llm::summaries::{self, PartFunction, PartMaterial, PartReading, SummaryMatter};
@@ -13,7 +13,7 @@ use crate::summary::{
     self, ByteSpan, CitedText, PART_BYTES, QuotedFact, SummarisedText, SummaryPart, SummaryTree, VerifiedText,
 };
 
-/// Most sources that a summary lists.
+/// Maximum number of sources that a summary lists.
 const MAX_SOURCES: usize = 60;
 
 /// A part that a question is about.
@@ -40,7 +40,7 @@ impl<'a> AskedPart<'a> {
         }
     }
 
-    /// What the documents say at the places of its facts, if it is the whole.
+    /// The text of the documents at the places of the part's facts, if the part is the whole summary.
     fn words(&self, source: &SummarisedText, facts: &[&QuotedFact]) -> Vec<CitedText> {
         match &self.kind {
             SummaryPart::Whole(_) => facts.iter().map(|fact| source.cited(fact)).collect(),
@@ -49,7 +49,7 @@ impl<'a> AskedPart<'a> {
     }
 }
 
-/// The question about a part of a summary. Without the text it has no data; so it is only measured.
+/// The question about a part of a summary. Without the text, it contains no data and only serves to measure its size.
 pub fn summary_request(state: &RunState, source: Option<&SummarisedText>, subject: Subject) -> Request {
     let mut data = String::new();
     let asked = AskedPart::of(state, subject);
@@ -111,7 +111,7 @@ fn outcome(
     })
 }
 
-/// What the embedded rules make of a part: sentences of the documents, word for word.
+/// The embedded rules' outcome for a part: sentences of the documents, word for word.
 fn outcome_by_rules(
     state: &RunState,
     source: &SummarisedText,
@@ -133,7 +133,7 @@ fn outcome_by_rules(
     }
 }
 
-/// A summary without a model: the facts word for word, the most important that fit.
+/// A summary without a model: the most important facts that fit, word for word.
 fn quoted(
     state: &RunState,
     source: &SummarisedText,
@@ -154,7 +154,7 @@ fn quoted(
     with_coverage(state, source, asked, (kept.as_slice(), summary::quoted_text(&quotes)))
 }
 
-/// The text with how much of the documents it covers, and with its sources.
+/// The text with a note about how much of the documents it covers, and with its sources.
 fn with_coverage(
     state: &RunState,
     source: &SummarisedText,
@@ -182,7 +182,8 @@ fn with_coverage(
     PartOutcome::Text { text, sources: cited, removed }
 }
 
-/// Where a fact stands: its bytes in its document, which is named by its place where there are several, and its headings.
+/// The place of a fact for people: its bytes in its document, which is named by its position if there are several, and
+/// its headings.
 fn place(work: &SummaryWork, source: &SummarisedText, fact: &QuotedFact) -> String {
     let documents = work.outline.as_ref().map_or(&[][..], |outline| &outline.documents);
     let (mut start, mut document) = (0, 0);

@@ -73,7 +73,7 @@ fn recalled_plan(state: &RunState, catalogue: &Catalogue, recall: &PlanRecall) -
 /// A plan from earlier executions as it may be executed now.
 ///
 /// # Errors
-/// Every problem of it.
+/// Every problem of the plan.
 pub fn usable_learned_plan(
     state: &RunState,
     catalogue: &Catalogue,

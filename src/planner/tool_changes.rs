@@ -1,4 +1,4 @@
-//! The part of the catalogue that a run freezes, and what happens to a call whose tool has changed between two attempts.
+//! The part of the catalogue that a run freezes, and the outcome of a call whose tool has changed between two attempts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub fn scene_levels(catalogue: &Catalogue) -> BTreeMap<String, ExecutionLevel> {
     catalogue.iter().filter_map(|scene| Some((scene.name.clone(), scene.level?))).collect()
 }
 
-/// The outcome of an automatic repetition of a write whose tool does something else than when it was requested: it is
+/// The outcome of an automatic repetition of a write whose tool has changed since the call was requested: the call is
 /// not made.
 pub fn changed_tool(state: &RunState, catalogue: &Catalogue, number: u32) -> Option<Outcome> {
     let call = state.calls.get(&number).filter(|call| call.requested.effect == Effect::Write)?;

@@ -22,7 +22,7 @@ pub(super) const NEEDS_EXECUTION: &str = "needs_execution";
 pub(super) const SHOULD_CONTINUE: &str = "should_continue";
 /// The field of plans with scenes to be described first.
 pub(super) const MORE_SCENES: &str = "more_scenes";
-/// The field of plans with the parts of the request that only tools serve which are switched off.
+/// The field of plans with the parts of the request that only switched-off tools serve.
 const UNAVAILABLE: &str = "unavailable";
 /// The field of plans and verdicts with the answer.
 pub(super) const ANSWER: &str = "answer";
@@ -91,8 +91,7 @@ fn plan_schema(catalogue: &Catalogue, shape: PlanShape) -> Schema {
     Schema::from(schema)
 }
 
-/// `AdaptPlan`: what is to change in the part of the plan that is not finished, within `scope`. Its steps are those of
-/// [`create_plan`].
+/// `AdaptPlan`: the changes of the unfinished part of the plan, within `scope`. Its steps are those of [`create_plan`].
 pub fn adapt_plan(catalogue: &Catalogue, shape: PlanShape, scope: &PatchScope) -> ToolSpec {
     let step = step_schema(catalogue, shape);
     let numbers = |of: &[u32]| json!({"type": "integer", "enum": of});

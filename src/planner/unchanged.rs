@@ -1,4 +1,4 @@
-//! Answers that may be read as if something had been changed, where nothing was.
+//! Answers that could be read as if something had been changed, although nothing was.
 
 use super::planned_calls::names_action;
 use crate::invisible::one_line;
@@ -9,8 +9,8 @@ use crate::run::{self, CallState, Effect, RunState, StepState};
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::sentences::{self, OmissionTexts};
 
-/// `answer` with what it does not say: that nothing was changed, where the run has begun no write and one was expected; and
-/// which steps completed without their writes, where others wrote.
+/// `answer` with sentences that it lacks: that nothing was changed, if the run has begun no write and one was expected;
+/// and which steps completed without their writes, if others wrote.
 pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: String) -> String {
     if !state.settings().has_rules(7) || has_further_steps(state) {
         return answer;
@@ -30,7 +30,7 @@ pub(super) fn with_unchanged(state: &RunState, catalogue: &Catalogue, answer: St
 
 /// The sentence that nothing was changed, for a dry run with a write, unless the answer denies something.
 fn unchanged_by_dry_run(state: &RunState, answer: &str) -> Option<String> {
-    // What a program would change is shown with its commit.
+    // The changes that a program would make are shown with its commit.
     let would_write = |call: &CallState| call.requested.effect == Effect::Write && !call.is_commit;
     let is_told = || language::denies(&run::visible_text(answer));
     let is_missing = state.settings().has_rules(17) && state.calls.values().any(would_write) && !is_told();
@@ -48,10 +48,11 @@ fn has_begun_write(state: &RunState) -> bool {
     calls.any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
 }
 
-/// The sentence that nothing was changed: expected by a step that ended without its write, or by a request that no step was
-/// made for, unless the answer says so or only asks; or by the request alone, where the answer claims that it was done.
+/// The sentence that nothing was changed, if a write was expected: by a step that ended without it, or by a request
+/// that no step was made for, unless the answer says so or only asks; or by the request alone, if the answer claims
+/// that it was done.
 fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
-    // What the request itself forbids is told apart.
+    // What the request itself forbids is reported separately.
     let guidance = state.queued.as_ref().and_then(|queued| queued.guidance.as_deref());
     let is_constrained = guidance.is_some_and(|guidance| !guidance.constraints.is_empty());
     let asks_user = state.steps.values().any(|step| step.status == StepStatus::NeedsInput);
@@ -85,15 +86,16 @@ fn unchanged(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<St
     is_missing.then(|| sentences::unchanged(state.language()).to_owned())
 }
 
-/// Whether an answer may claim an act that `names` recognises. It is soon told, unlike which of them the request asks for, and
-/// most answers about what was read claim none. Clauses with a part of a mail or web address read differently.
+/// Whether an answer may claim an act that `names` recognises. This is quick to find out, unlike which acts the request
+/// asks for, and most answers about results of reads claim none. Clauses with a part of a mail or web address are read
+/// differently.
 fn may_claim(answer: &str, names: impl Fn(&str) -> bool) -> bool {
     let has_address = answer.contains('@') || answer.contains("://");
     has_address || ActReport::of(answer, |_| false).claims || names(answer)
 }
 
-/// The lines for steps that completed without an expected write, in a run that wrote something else, unless the answer denies
-/// something.
+/// The lines for steps that completed without an expected write, in a run that wrote something else, unless the answer
+/// denies something.
 fn untouched_steps(state: &RunState, catalogue: &Catalogue, answer: &str) -> Option<String> {
     let wrote_later = |step: &StepState| {
         state.calls.values().any(|call| {
@@ -128,8 +130,8 @@ fn named_writes<'a>(state: &RunState, catalogue: &'a Catalogue) -> Vec<Write<'a>
     named
 }
 
-/// The writes among these that a plain request asks for. Reading the clauses takes long, and most requests have no verb that
-/// names a write.
+/// The writes among these that a plain request asks for. Reading the clauses takes long, and most requests have no verb
+/// that names a write.
 fn writes_of_clauses<'a>(state: &RunState, mut named: Vec<Write<'a>>) -> Vec<Write<'a>> {
     let request = state.request();
     if named.is_empty() || language::is_background_task(request, "") {
@@ -192,7 +194,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What a request's clauses ask for is among the verbs that it has at all, so that those may be asked first.
+        /// The verbs that the clauses of a request ask for are among all verbs of the request, so the cheaper check may
+        /// come first.
         #[test]
         fn verb_that_a_clause_asks_for_is_a_possible_verb_of_the_request(
             words in proptest::collection::vec(
@@ -217,7 +220,8 @@ mod tests {
             }
         }
 
-        /// An answer that claims an act is one that may claim it, so that the request need not be read for the others.
+        /// An answer that claims an act is one that `may_claim` accepts, so that the request need not be read for other
+        /// answers.
         #[test]
         fn answer_that_claims_an_act_may_claim_it(
             words in proptest::collection::vec(

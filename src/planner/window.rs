@@ -1,9 +1,10 @@
-//! Prompts that fit into the model's window: what matters least is cut first, and the prompt says what was cut.
+//! Prompts that fit into the model's context window: the least important parts are cut first, and the prompt says what
+//! was cut.
 //!
 //! The order: long results, to shorter and shorter beginnings; then the examples of scenes; then facts of the conversation,
 //! from the last; then its oldest turns. Both have a share of their own, beyond which turns are summarised (`memory/`). The
-//! request, the instructions and the schemas are never cut. If that does not suffice, the prompt is left as it is: the
-//! provider then says what its model takes.
+//! request, the instructions and the schemas are never cut. If that does not suffice, the prompt is left as it is, and
+//! the provider reports the limit of its model.
 
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ pub fn unfit_request(state: &RunState) -> Option<Fault> {
     })
 }
 
-/// The request, cut to at most `most` tokens where that is possible; 0 does not limit it.
+/// The request, cut to at most `max` tokens where that is possible; 0 does not limit it.
 pub(super) fn fit_into_window(request: Request, max: u32) -> Request {
     let fits = |request: &Request| tokens::request(request) <= u64::from(max);
     if max == 0 || fits(&request) {
@@ -47,7 +48,7 @@ pub(super) fn fit_into_window(request: Request, max: u32) -> Request {
     }
     drop_examples(&mut cut);
     while !fits(&cut) && drop_last_fact(&mut cut) {}
-    // A lost turn may be what the user asks about, and the estimate is on the high side: turns are dropped only where
+    // A dropped turn may be what the user asks about, and the estimate is on the high side: turns are dropped only if
     // the prompt exceeds the window by a sixteenth.
     let surely_exceeds = |request: &Request| tokens::request(request) * 15 / 16 > u64::from(max);
     while surely_exceeds(&cut) {
@@ -76,7 +77,7 @@ fn rewrite(request: &mut Request, name: &str, mut change: impl FnMut(&mut Value)
     sections::replace(text, name, &lines.collect::<Vec<_>>().join("\n"));
 }
 
-/// Shortens results of more than `most` bytes of JSON.
+/// Shortens results of more than `max` bytes of JSON.
 fn shorten_results(request: &mut Request, max: usize) {
     for name in WORK {
         rewrite(request, name, |step| {

@@ -19,10 +19,10 @@ pub const MAX_SOURCE_BYTES: usize = 64 * 1024;
 /// Longest `answer_text`, in characters.
 const MAX_ANSWER_CHARS: usize = 1000;
 
-/// Most sentences of `answer_text`.
+/// Maximum number of sentences of `answer_text`.
 const MAX_SENTENCES: usize = 2;
 
-/// Most rows of `answer_rows`.
+/// Maximum number of rows of `answer_rows`.
 const MAX_ROWS: usize = 200;
 
 /// Largest `answer_rows`, in bytes of its JSON.
@@ -49,7 +49,7 @@ pub struct ProgramResult {
     pub would_change: Vec<Value>,
 }
 
-/// Most rows of a result that are written out as text.
+/// Maximum number of rows of a result that are written out as text.
 const SHOWN_ROWS: usize = 50;
 
 impl ProgramResult {

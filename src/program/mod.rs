@@ -68,7 +68,7 @@ pub struct ProgramLimits {
     pub memory_bytes: u64,
     /// What is kept of what it prints, in bytes.
     pub printed_bytes: usize,
-    /// The most calls that it may make.
+    /// Maximum number of calls that it may make.
     pub calls: u32,
 }
 

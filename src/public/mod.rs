@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | `run_started` | `run_id`, `session_id`, `task_id`, `now` (RFC 9557), `language` (ISO 639-1 or null) |
 //! | `planning` | `run_id`, `version`, `cause` |
-//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` if a person made it, `plan` as in the answer document; where it changes a part of the version before, its new steps alone, and `patch` (`removed`, and `replaced`: each step with the new one in its place) |
+//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` if a person made it, `plan` as in the answer document; a patched version has only its new steps, and `patch` (`removed`, and `replaced`: each replaced step with its new one) |
 //! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; for a plan its `version`, otherwise `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of the pending approvals; `error`: the reason if the run was quarantined |
@@ -120,7 +120,7 @@ pub struct PublicEvent {
 }
 
 impl PublicEvent {
-    /// Returns whether the stream ends with it, unless the run is resumed or decided about just then.
+    /// Returns whether the stream ends with this event, unless the run is resumed or decided about at that moment.
     pub fn is_last(&self) -> bool {
         matches!(self.name, "run_completed" | "run_failed" | "run_cancelled" | "run_waiting")
     }

@@ -19,7 +19,7 @@ pub struct PublicProjection {
     task: Option<TaskId>,
     /// The scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
-    /// The flow's step of each node's step, and the place of the node among those that were entered, from 1.
+    /// By the step of a node: the step of its flow, and the position of the node among those that were entered, from 1.
     nodes: BTreeMap<u32, (u32, usize)>,
     /// The step and request of each call.
     calls: BTreeMap<u32, (u32, RequestedCall)>,
@@ -137,7 +137,7 @@ impl PublicProjection {
         }
     }
 
-    /// What the public event says beyond its name and run. Events without data of their own say no more.
+    /// The data of the public event, besides its name and run. Empty for events that have no other data.
     fn event_data(&self, envelope: &Envelope<Event>) -> Value {
         match &envelope.body {
             Event::RunStarted(started) => self.start_data(envelope, started),
@@ -196,7 +196,7 @@ impl PublicProjection {
         }
     }
 
-    /// What the event of a step or a node says.
+    /// The data of an event about a step or a node.
     fn step_event_data(&self, event: &Event) -> Value {
         match event {
             Event::Forecast { step, tools } => self.with_step(*step, json!({"tools": tools})),
@@ -362,7 +362,7 @@ impl PublicProjection {
         data["tool"] = json!(requested.tool);
         data["arguments"] = requested.arguments.clone();
         let mut data = self.with_step(*step, data);
-        // A program's step is of no scene.
+        // A step that is a program belongs to no scene.
         if let Some(scene) = &requested.scene {
             data["scene_name"] = json!(scene);
         }

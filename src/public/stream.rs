@@ -54,7 +54,7 @@ impl PublicStream {
         Self::from_reader(reader)
     }
 
-    /// All events of a run that was just accepted; `watch` was subscribed before its first event.
+    /// All events of a run that was just accepted; `watch` subscribed before its first event.
     pub(crate) fn fresh(source: EventSource, watch: RunWatch) -> Self {
         let mut reader = PublicEventReader::new(source, PublicProjection::of(watch.task), Some(watch));
         // Its first event is the acceptance, which is not public.

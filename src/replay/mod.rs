@@ -28,7 +28,7 @@ use equality::is_same;
 pub use lines::{read, write};
 use origin::origin;
 
-/// Most differences, and most prompt differences, that are kept; further ones are only counted.
+/// Maximum number of differences, and of prompt differences, that are kept; further ones are only counted.
 const MAX_DIFFERENCES: usize = 100;
 
 /// The report of a replay.

@@ -1,4 +1,4 @@
-//! When a model is asked to change the unfinished part of the plan, and when going on gains nothing.
+//! When a model is asked to change the unfinished part of the plan, and when a run ends because it makes no progress.
 
 use super::approval::ApprovalGate;
 use super::confirmation::UNCONFIRMED;
@@ -10,7 +10,7 @@ use super::state::{CallStatus, RunState, StepState};
 use crate::adapt::{ExecutionLevel, PolicyChoice};
 use crate::plan::{self, StepStatus};
 
-/// The code of what is unexpected at the level `autonomous` after a step that succeeded.
+/// The code that is recorded when a model is asked at the level `autonomous` after a step that succeeded.
 const AUTONOMOUS: &str = "level.autonomous";
 /// The code of a run whose further steps had no results.
 const NO_PROGRESS: &str = "run.no_progress";
@@ -60,7 +60,7 @@ impl RunState {
             && self.plans.len() < plan::MAX_VERSIONS
             && self.open_adaptation().is_none()
             && matches!(self.gate_of_version(last), ApprovalGate::Granted | ApprovalGate::Refused { .. })
-            // A patch could do by other means what may have been done, which no duplicate guard recognises.
+            // A patch could do by other means what may have been done already, which no duplicate guard recognises.
             && !self.has_uncertain_write()
     }
 
@@ -82,7 +82,7 @@ impl RunState {
         })
     }
 
-    /// Why a model is to look at the plan after this step has ended, if it is.
+    /// Why a model is asked to adapt the plan after this step has ended; `None` if it is not asked.
     fn reason_to_adapt(&self, number: u32, step: &StepState) -> Option<(u32, FaultClass, String)> {
         if step.replaced_by.is_some() || self.was_refused(step) {
             return None;
@@ -100,7 +100,7 @@ impl RunState {
         .then(|| (number, FaultClass::Other, AUTONOMOUS.to_owned()))
     }
 
-    /// Why a step failed, where something failed: what a tool refuses is a result.
+    /// The fault of a step, or of one of its calls that failed. A tool's own refusal is a result and not a fault.
     pub fn fault_of_step<'a>(&'a self, step: &'a StepState) -> Option<&'a Fault> {
         let failed = |outcome: &'a Outcome| match outcome {
             Outcome::Failed { error } => Some(error),
@@ -111,7 +111,8 @@ impl RunState {
         step.error.as_ref().or_else(|| calls.into_iter().next())
     }
 
-    /// Whether a person, a policy or a back end refused something of the step: that is not done by other means.
+    /// Whether a person, a policy or a back end refused something in the step. What was refused is not done by other
+    /// means.
     fn was_refused(&self, step: &StepState) -> bool {
         let refuses = |fault: &Fault| {
             fault.class == FaultClass::Denied

@@ -26,7 +26,7 @@ use crate::plan::{PlanProblem, PlanStatus, StepStatus};
 /// those attempts.
 const MAX_KEYED_INTERRUPTIONS: u32 = 5;
 
-/// Most attempts of a read that is interrupted by panics (in journals of earlier releases, by crashes).
+/// Maximum number of attempts of a read that is interrupted by panics (in journals of earlier releases, by crashes).
 const MAX_READ_ATTEMPTS: u32 = 4;
 
 impl RunState {
@@ -443,7 +443,7 @@ impl RunState {
         }
     }
 
-    /// Whether any step was ever begun.
+    /// Whether any step has begun.
     fn has_begun_a_step(&self) -> bool {
         self.steps.values().any(|s| !s.is_untouched())
     }
@@ -533,7 +533,7 @@ impl RunState {
         }
     }
 
-    /// The last reply about `subject` led to its result.
+    /// Marks the last reply about `subject` as used.
     pub(super) fn use_reply_about(&mut self, subject: Subject) {
         if let Some(call) = self.tries.remove(&subject).and_then(|tries| tries.last().copied()) {
             self.mark_reply_used(call);

@@ -14,7 +14,7 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::resolved_arguments;
 use crate::plan::Step;
 
-/// Who has decided where nobody did in time.
+/// Recorded as the author of a refusal when nobody decided in time.
 pub const EXPIRY: &str = "expiry";
 
 /// The subject of an approval.
@@ -180,15 +180,15 @@ pub struct Approval {
     pub decided: Option<(Decision, String)>,
     /// Whether it is void because its subject has changed.
     pub lapsed: bool,
-    /// When it was requested; the epoch where only events are folded.
+    /// When it was requested; 1970 if events were folded without their times.
     #[serde(skip)]
     pub requested: Timestamp,
-    /// The user's reply of which a model is asked what it changes.
+    /// The user's reply, while a model is asked what it changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<ListChangeWords>,
 }
 
-/// A user's reply to a question about lists that says no clear change.
+/// A user's reply to a question about lists that does not clearly say what to change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListChangeWords {
     /// The user.
@@ -228,8 +228,8 @@ pub(super) enum ApprovalGate {
 }
 
 impl RunState {
-    /// The open approvals that nobody decided within `limit` of their request, at `now`. The outcome of a write can be told at
-    /// any time.
+    /// The open approvals that nobody decided within `limit` of their request, at `now`. Questions about the outcome of
+    /// a write are not among them: it can be reported at any time.
     pub fn overdue_approvals(&self, now: Timestamp, limit: Duration) -> Vec<u32> {
         let is_overdue = |approval: &Approval| {
             approval.is_open()
@@ -265,19 +265,19 @@ impl RunState {
         self.approval_of_version(self.plan()?.version)
     }
 
-    /// Returns whether the approval about `matter` that was requested last is the user's.
+    /// Returns whether the last approval that was requested about `matter` is for the user to decide.
     pub(super) fn is_asked_of_user(&self, matter: ApprovalSubject) -> bool {
         let last = self.approvals.values().rev().find(|approval| approval.matter == matter);
         last.is_some_and(|approval| approval.needed.by_user)
     }
 
-    /// Returns whether a program made the call, so that it goes on with a refusal.
+    /// Returns whether a program made the call. A program continues after a refusal.
     pub(super) fn is_of_program(&self, matter: ApprovalSubject) -> bool {
         let ApprovalSubject::Call { call } = matter else { return false };
         self.calls.get(&call).is_some_and(|call| self.is_program(call.step))
     }
 
-    /// The call whose approval is the user's, if that is all that waits, with its approval.
+    /// The call that waits for the user's decision, with its approval, if the run waits for nothing else.
     pub fn only_question_to_user(&self) -> Option<(&CallState, &RequiredApproval)> {
         let open = |a: &&Approval| a.is_open() && !matches!(a.matter, ApprovalSubject::Outcome { .. });
         let mut open = self.approvals.values().filter(open);
@@ -286,7 +286,7 @@ impl RunState {
         self.calls.get(&call).filter(|_| only.needed.by_user).map(|call| (call, &only.needed))
     }
 
-    /// The lists that the user may change, if a question about them is all that waits.
+    /// The lists that the user may change, if the run waits for nothing but the question about them.
     pub fn only_lists_of_user(&self) -> Option<ApprovableLists> {
         let (call, needed) = self.only_question_to_user().filter(|(_, needed)| !needed.lists.is_empty())?;
         let arguments = call.requested.arguments.clone();
@@ -380,8 +380,8 @@ impl RunState {
         Event::ApprovalRequired { approval: self.next_approval(), matter, needed }
     }
 
-    /// Returns whether the run itself is ended because of `fault`: an event of it was invalid or could not be stored, and the
-    /// journal takes others.
+    /// Returns whether the run was ended by force because of `fault`: one of its events was invalid or could not be
+    /// stored, although the journal accepts others.
     pub fn is_ended_by_force(&self, fault: &Fault) -> bool {
         !self.status.is_terminal() && matches!(fault.code.as_str(), "run.illegal_event" | "store.bad_record")
     }

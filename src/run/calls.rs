@@ -56,7 +56,7 @@ impl Calls {
         }
     }
 
-    /// Marks reads as stale. Nothing is indexed by it.
+    /// Marks reads as stale. No index depends on that.
     pub(super) fn mark_stale(&mut self, is_stale: impl Fn(&CallState) -> bool) {
         for call in self.all.values_mut().filter(|call| is_stale(call)) {
             call.stale = true;

@@ -8,8 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// A JSON value as compact text: a tree of values takes five times the room, and most of what a run knows of its conversation is
-/// only written, into its journal and into prompts. It dereferences to the value, which is read once and then kept.
+/// A JSON value as compact text: a tree of values takes five times as much memory, and most of what a run knows of its
+/// conversation is only written into its journal and into prompts. It dereferences to the value, which is parsed at the
+/// first use and then kept.
 pub struct CompactJson {
     text: Box<RawValue>,
     value: OnceLock<Box<Value>>,
@@ -33,7 +34,7 @@ pub(crate) fn plain_leaves(value: &Value) -> Vec<&Value> {
 impl CompactJson {
     /// The value that a text of [`CompactJson::text`] stands for.
     pub(crate) fn of_text(text: &str) -> Self {
-        // Such a text is JSON.
+        // Text of [`CompactJson::text`] is JSON.
         Self::new(RawValue::from_string(text.to_owned()).ok())
     }
 
@@ -124,7 +125,7 @@ impl Serialize for CompactJson {
 }
 
 impl<'de> Deserialize<'de> for CompactJson {
-    /// By way of the value: events are read from formats that have no texts of JSON inside.
+    /// By way of the value, because some formats that events are read from cannot contain JSON text.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Value::deserialize(deserializer).map(Self::from)
     }

@@ -65,7 +65,7 @@ impl RunState {
         call.undoes.is_some() && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
     }
 
-    /// Whether the write was done again after it was undone.
+    /// Whether the write was repeated after it was undone.
     fn is_redone(&self, undo: u32, write: &CallState) -> bool {
         self.calls.range(undo + 1..).any(|(_, call)| {
             self.is_same_act(call, write)
@@ -100,7 +100,7 @@ impl RunState {
     }
 
     fn next_compensation(&self) -> Option<Event> {
-        // A substitute is undone in the place of the call that it stands for.
+        // A substitute is undone when it is the turn of the call that it replaces.
         let mut order: Vec<(u32, u32)> = self.calls.keys().map(|call| (self.place(*call), *call)).collect();
         order.sort_unstable();
         order.iter().rev().find_map(|(_, number)| {
@@ -113,7 +113,7 @@ impl RunState {
                 return None;
             }
             let arguments = undo.arguments_for(&call.requested.arguments, whole.as_ref().unwrap_or(result));
-            // Before revision 3, such a write was passed over in silence.
+            // Before revision 3, such a write was skipped without a message.
             let problem = match (&arguments, self.settings().has_rules(3)) {
                 (Some(_), _) => None,
                 (None, false) => return None,

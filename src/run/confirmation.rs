@@ -82,7 +82,7 @@ impl RunState {
         Event::StepFailed { step: number, status: StepStatus::Failed, error }
     }
 
-    /// Returns whether every executed call has a sentence for its result.
+    /// Returns whether every executed call has a sentence that words its result.
     pub(super) fn is_phrased(&self) -> bool {
         self.calls.values().all(|call| match &call.status {
             CallStatus::Done { outcome: Outcome::Ok { say, .. } } => say.is_some(),
@@ -115,8 +115,8 @@ impl RunState {
         false
     }
 
-    /// Returns whether a plan names a write of `tool` and was made before the first tool result, or was written or
-    /// changed by a person.
+    /// Returns whether the request itself led to a write of `tool`: a plan names it that was made before the first tool
+    /// result, or that a person wrote or changed.
     pub fn foresees(&self, scene: &str, tool: &str) -> bool {
         let before = self.plans_before_results.map_or(self.plans.len(), |plans| plans as usize);
         let plans = self.plans.iter().enumerate();
@@ -132,7 +132,7 @@ impl RunState {
             let open = call.requested.problem.is_none() && call.requested.confirm.is_none();
             call.requested.effect == Effect::Write
                 && call.undoes.is_none()
-                // It is one act with the call whose place it takes.
+                // A substitute and the call that it replaces count as one.
                 && call.replaces.is_none()
                 && match &call.status {
                     CallStatus::Requested => open,

@@ -1,4 +1,4 @@
-//! Consultations: when a model is asked about something unexpected, what is due for it, and what its choice leads to.
+//! Consultations: when a model is asked about something unexpected, which actions follow, and the effect of its choice.
 //!
 //! A consultation never calls, writes, approves or confirms. Its choice puts a call into a status from which predefined
 //! logic continues.
@@ -48,7 +48,7 @@ pub struct ConsultationState {
     /// The configured name of the model that chose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether it was replied to when other scenes were loaded: what was chosen then is not chosen for a further call.
+    /// Whether the scenes were reloaded since its reply: its choice is then not used for other calls.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_outdated: bool,
     /// Whether no model replied to its question, or to an equal one that it waited for.
@@ -94,7 +94,7 @@ impl RunState {
             return vec![record(self.patch_end(number, consultation, chosen))];
         }
         if let Some(error) = self.adaptation_obstacle(consultation) {
-            // Whatever becomes of its question, which may be under way.
+            // The actions are the same whatever happens to a question in progress.
             let asked = ConsultationState { question: None, ..consultation.clone() };
             return vec![record(without_choice(number, &asked, ConsultationOutcome::Policy, error))];
         }
@@ -177,7 +177,8 @@ impl RunState {
     ) -> Option<Event> {
         let earlier_choice = earlier.chosen.as_ref()?;
         let chosen = match earlier_choice {
-            // That it fits these values, too, shows when it is applied. The alternatives are the same.
+            // Whether it fits the values of this call, too, turns out when it is applied. The alternatives are the
+            // same.
             ConsultationChoice::Interpretation { .. } | ConsultationChoice::Decision { .. } => {
                 earlier_choice.clone()
             }
@@ -219,7 +220,7 @@ impl RunState {
         }
     }
 
-    /// The end of a consultation about which nobody is asked, if so.
+    /// The end of a consultation in which no model is asked; `None` if one is.
     fn unasked_end(&self, number: u32, consultation: &ConsultationState) -> Option<Event> {
         // The votes were counted when the consultation was opened.
         let asked_in_run = if consultation.voters > 1 { 0 } else { self.consulted };
@@ -244,7 +245,7 @@ impl RunState {
         Some(without_choice(number, consultation, how, error))
     }
 
-    /// The facts about a consultation that nothing speaks against but the run's own bound.
+    /// The facts about a consultation against which only the run's own bound can count.
     fn asking_facts(&self) -> AskingFacts {
         AskingFacts {
             decided: false,
@@ -266,19 +267,19 @@ impl RunState {
         self.consultations.values().any(|consultation| consultation.unanswered)
     }
 
-    /// Why no model is asked about what is unexpected, as far as is known when it is recorded.
+    /// Why no model is asked, as far as this is known when the unexpected event is recorded.
     pub(super) fn ask_refusal(&self, facts: AskingFacts) -> Option<AskRefusal> {
         let facts = AskingFacts { left_ms: self.left_ms(), model_failed: self.model_failed(), ..facts };
         adapt::whether_to_ask(&facts).and_then(|(_, why)| why)
     }
 
-    /// The facts that count before a consultation is opened. How many there were counts later: an equal one may have
-    /// been answered.
+    /// The facts that count before a consultation is opened. The number of consultations counts later: an equal one may
+    /// have been answered.
     pub(super) fn opening_facts(&self) -> AskingFacts {
         AskingFacts { asked_in_run: 0, confirmation: self.is_confirmation(), ..self.asking_facts() }
     }
 
-    /// How a consultation counts whose last question has ended.
+    /// The outcome of a consultation whose last question has ended.
     pub fn consultation_outcome(&self, question: u32) -> ConsultationOutcome {
         let origin = self.asks.get(&question).and_then(|ask| ask.origin.as_ref());
         let reply = Some(origin.map_or(ReplyOrigin::Sent, |origin| origin.reply));
@@ -286,7 +287,7 @@ impl RunState {
         outcome.map_or(ConsultationOutcome::Asked, |(how, _)| how)
     }
 
-    /// Why a choice cannot be carried out now: the rules by which it was offered, with what is known now.
+    /// Why a choice cannot be carried out now, by the rules by which it was offered and the present state.
     pub fn choice_refusal(&self, number: u32, chosen: &ConsultationChoice) -> Option<RefusedAction> {
         let subject = self.consultations.get(&number)?.subject;
         let (call, option) = (subject.call()?, chosen.option()?);
@@ -332,8 +333,8 @@ impl RunState {
         (known != loaded).then(|| loaded.to_owned())
     }
 
-    /// Other scenes are loaded than before. The definition of a tool is part of what a model is asked, so nothing is
-    /// shared with what was replied about earlier ones.
+    /// Other scenes are loaded than before. A question contains definitions of tools, so earlier replies are not shared
+    /// any more.
     pub(super) fn change_catalogue(&mut self, loaded: Option<&String>) {
         let Some(loaded) = loaded else { return };
         self.catalogue = Some(loaded.clone());
@@ -348,7 +349,7 @@ impl RunState {
         }
     }
 
-    /// The run was reopened: what was chosen before does not count any more.
+    /// The run was reopened: earlier choices do not count any more.
     pub(super) fn forget_consultations(&mut self) {
         self.consulted = 0;
         self.tries.retain(|subject, _| subject.consultation().is_none());

@@ -22,10 +22,11 @@ pub struct Context {
     /// Facts of the conversation that the request is about and the turns do not show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<KnownFact>,
-    /// The turns whose answers may have values that a flow or a step without a tool made: they are no source.
+    /// The turns whose answers may contain values that a flow or a step without a tool made up: these are no source of
+    /// values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfounded: Vec<RunId>,
-    /// Whether the request does nothing but to name documents of the pending question's list that were deleted since: the
+    /// Whether the request only names documents of the pending question's list that were deleted since. Then the
     /// question is asked again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub names_deleted: bool,
@@ -58,8 +59,8 @@ pub struct TurnCall {
     pub arguments: CompactJson,
     /// Its result, shortened.
     pub result: CompactJson,
-    /// Whether the result came from an earlier run, since the tool failed, a model has interpreted it, or it is what
-    /// documents say: no evidence for the values of a write.
+    /// Whether the result is no evidence for the values of a write: it came from an earlier run because the tool
+    /// failed, a model interpreted it, or it repeats what documents say.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
 }

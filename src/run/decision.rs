@@ -1,14 +1,14 @@
-//! Decisions: a model chooses which of several alternatives is called in place of a failed call. Which they are is declared;
-//! that one is called was decided by predefined logic.
+//! Decisions: a model chooses which of several declared alternatives is called in place of a failed call. That one is
+//! called at all was decided by predefined logic.
 
 use super::event::ConsultationChoice;
 use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::{self, AskingFacts, CallFailure, Capabilities, PolicyAction, PolicyChoice, ToolPolicies};
 
 impl RunState {
-    /// Returns whether a model chooses the alternative, where predefined logic would call the first one that is open. Once for
-    /// each call: where that one fails, too, the others follow in their order. `decided`: something else ended the call's
-    /// step, or the call takes the place of another.
+    /// Returns whether a model chooses the alternative, instead of predefined logic, which would call the first open
+    /// one. A model chooses once for each call: if its choice fails, too, the others follow in their order. `decided`
+    /// says that something else ended the call's step, or that the call itself is a substitute.
     pub(super) fn asks_for_choice(
         &self,
         call: &CallState,
@@ -24,8 +24,7 @@ impl RunState {
         self.ask_refusal(facts).is_none()
     }
 
-    /// Folds the end of a decision: the chosen alternative is called. Without one, predefined logic calls the first that is
-    /// open.
+    /// Folds the end of a decision: the chosen alternative is called, or without a choice the first open one.
     pub(super) fn call_chosen_alternative(
         &mut self,
         number: u32,

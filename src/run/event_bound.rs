@@ -15,7 +15,7 @@ pub(crate) enum BoundedAction {
 }
 
 impl RunState {
-    /// Returns what is done about `action` in a run that may have `most` events. Beyond these, only what the machine itself
+    /// Returns what is done about `action` in a run that may have `max` events. Beyond these, only what the machine itself
     /// records is performed.
     pub(crate) fn bounded(&self, action: &Action, max: u64) -> BoundedAction {
         if self.seq <= max || matches!(action, Action::Record { .. }) {

@@ -5,8 +5,8 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// The writes that a back end refused or that failed, with what users read about each. Not those for which another call
-    /// may have been made that did something, or may have.
+    /// The writes that a back end refused or that failed, with what users read about each. Writes are left out if
+    /// another call may have done something in their place.
     pub(super) fn failed_writes(&self) -> Vec<(&CallState, String)> {
         let mut failed = Vec::new();
         for (number, call) in &self.calls {
@@ -30,7 +30,7 @@ impl RunState {
         failed
     }
 
-    /// Whether a call is a refused commit of a program that was executed again and completed.
+    /// Whether the call is the refused commit of a program that then was executed again and completed.
     fn is_begun_again(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step);
         let counts = self.settings().has_rules(8) && call.is_commit;
@@ -44,7 +44,8 @@ impl RunState {
     }
 
     /// Whether `other` may have been made in place of `call`: a call of its tool by a later reply of its scene, a write of a
-    /// later plan, or an equal one. What was planned or requested together with it is another part of the request.
+    /// later plan, or an equal one. Calls that were planned or requested together with it serve other parts of the
+    /// request.
     fn may_do_instead(&self, (by, other): (u32, &CallState), (number, call): (u32, &CallState)) -> bool {
         let is_same_tool = other.requested.tool == call.requested.tool;
         if !self.settings().has_rules(8) {

@@ -10,7 +10,7 @@ use crate::adapt::{
 /// The fault code of a result that is not as its tool declares.
 pub const POSTCONDITION: &str = "tool.postcondition";
 
-/// Fault codes by which this process itself knows that a call did nothing: it was not sent.
+/// Fault codes that show this process itself that a call did nothing: it was not sent.
 const UNSENT: [&str; 4] = ["scene.busy", "http.unreachable", "tool.disabled", "tool.breaker_open"];
 
 /// Fault codes of calls that would be refused again at once.
@@ -22,7 +22,7 @@ impl RunState {
         self.settings().mode.is_some()
     }
 
-    /// The event with what predefined logic decides about a failed attempt. `None` if none is left to be decided.
+    /// The event with the decision of predefined logic about a failed attempt; `None` if no decision is due.
     pub(super) fn unexpected(&self, number: u32, call: &CallState) -> Option<Event> {
         if matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
             && !call.breaches.is_empty()
@@ -30,7 +30,7 @@ impl RunState {
             return Some(self.odd_result(number, call));
         }
         let failing = matches!(call.status, CallStatus::Failing { .. });
-        // After a substitute has failed, the call whose place it took is decided about.
+        // A call whose substitute failed gets its own decision afterwards.
         let others_decide = call.replaces.is_some() || self.steps.get(&call.step).is_some_and(|s| s.stopped);
         self.with_failure(number, call, |failure, declared, may| {
             let defaults = &self.settings().policies;
@@ -142,7 +142,7 @@ impl RunState {
 fn repetition(call: &CallState, outcome: &Outcome, fault: &Fault) -> Repetition {
     let keyed = call.requested.repeat == Repeat::Key;
     let may_be_done = call.uncertain || matches!(outcome, Outcome::Unknown { .. });
-    // A server that asks to come back later has not accepted the request.
+    // A server that asks the client to come back later has not accepted the request.
     let sent_away = fault.class == FaultClass::RateLimit && fault.code.starts_with("http.");
     let unsent = sent_away || UNSENT.contains(&fault.code.as_str());
     match (call.requested.effect, may_be_done) {

@@ -68,7 +68,7 @@ impl Outcome {
             Self::Ok { .. } => None,
             Self::Refused { error } | Self::Failed { error } => error.user_sentence(language),
             Self::Unknown { error } => {
-                // A neutral sentence would invite to try again, and the write may have been done.
+                // A neutral sentence would invite the user to try again, although the write may have been done.
                 let internal = FailureKind::of(&error.code, None).is_some() || error.say.is_some();
                 let own = error.say.as_deref().unwrap_or_default();
                 internal.then(|| format!("{} {own}", unknown_outcome(language)).trim_end().to_owned())

@@ -78,8 +78,9 @@ impl RunState {
         values
     }
 
-    /// Returns what a flow's step serves of the user's text: all of it, or the step's purpose, where the steps of a plan of this
-    /// run divide the text among them word by word. What was a part in an earlier version stays one.
+    /// Returns the part of the user's text that a flow's step serves: all of it, or the step's purpose if the steps of
+    /// some plan of this run divide the text among them word by word. A part in an earlier version of the plan stays a
+    /// part.
     pub(crate) fn request_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
         let purpose = step.step.purpose.trim();
         let divides = |made: &PlanMade| {
@@ -89,9 +90,9 @@ impl RunState {
         if self.plans.iter().any(divides) { purpose } else { self.request() }
     }
 
-    /// Returns what a flow is told that its step is for. A model that plans with the results of a flow in view may follow an
-    /// instruction that is hidden in them, so its purpose counts only as far as it says no more than the user did; else the
-    /// user's text stands in its place.
+    /// Returns the purpose that a flow is told. A model that plans with the results of a flow in view may follow an
+    /// instruction hidden in them. So the step's purpose is used only if it says no more than the user did; otherwise
+    /// the user's text is used.
     pub(crate) fn purpose_of_flow<'a>(&'a self, step: &'a StepState) -> &'a str {
         let is_after_results = |made: &PlanMade| {
             made.version == step.version
@@ -184,7 +185,7 @@ impl RunState {
         calls.any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
     }
 
-    /// How many nodes of its planned path a flow's step has behind it.
+    /// How many nodes of its planned path a flow's step has passed.
     pub fn nodes_behind(&self, work: &FlowWork) -> usize {
         let last = work.nodes.last().and_then(|node| self.steps.get(node));
         let is_done = last.is_some_and(|node| node.status == StepStatus::Completed);
@@ -199,8 +200,8 @@ impl RunState {
         Walk { flow, path: planned.followed(), entered: &entered, values: &values }.next_node()
     }
 
-    /// Returns whether a call is one of a flow's own functions or approvals. Its result grounds nothing: it may repeat what a
-    /// model wrote.
+    /// Returns whether a call is one of a flow's own functions or approvals. Its result is no source of values, because
+    /// it may repeat what a model wrote.
     pub fn is_of_flow(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step);
         let parent = step.and_then(StepState::node).and_then(|node| self.steps.get(&node.parent));
@@ -212,21 +213,22 @@ impl RunState {
         self.may_ask(Subject::Path { step })
     }
 
-    /// Returns whether a path of earlier executions may be followed in a flow's step: it is possible, and no node on it needs a
-    /// model that is not asked.
+    /// Returns whether a flow's step may follow a path of earlier executions: the path is possible, and no node on it
+    /// needs a model that may not be asked.
     pub(crate) fn may_follow(&self, step: u32, flow: &Flow, path: &[String]) -> bool {
         let has_functions = self.settings().fallback_enabled;
         let works = self.may_plan_path(step) || flow.works_without_model(path, has_functions);
         works && path_problems(flow, path, &self.given_to_flow(flow)).is_empty()
     }
 
-    /// The templates of the paths of the plan's flows, where one was recalled or something was learned of it.
+    /// The templates of the paths of the plan's flows, as far as a path was recalled or learned.
     pub fn learned_paths(&self) -> Vec<String> {
         let flows = self.plan_steps().filter_map(|(_, step)| step.flow());
         flows.filter_map(|work| work.learned_template().map(str::to_owned)).collect()
     }
 
-    /// Folds what is known of the path of a flow's step, the path, the entry of a node, or the reply of its model.
+    /// Folds an event about the path of a flow's step: the recall, the path, the entry of a node, or the reply of its
+    /// model.
     pub(super) fn fold_flow(&mut self, event: &Event) {
         match event {
             Event::PathRecalled { step, .. } | Event::PathObserved { step, .. } => {
@@ -264,7 +266,7 @@ impl RunState {
             .ok_or_else(|| format!("the flow {name} of step {number} has nothing at {:?}", reference.pointer))
     }
 
-    /// Notes when the step of a node ended.
+    /// Records when the step of a node ended.
     pub(super) fn end_node(&mut self, number: u32) {
         let at = self.at;
         self.step(number, |step| {

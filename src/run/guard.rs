@@ -40,7 +40,7 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
     if this.requested.volatile {
         return GuardDecision::Run;
     }
-    // What took its place counts for a call. An undone write may be repeated.
+    // The substitute's outcome counts for a call. An undone write may be repeated.
     let spoken_for = |earlier: &'_ CallState| {
         state.effective_substitute(earlier).and_then(|by| state.calls.get(&state.resolved(by)))
     };
@@ -70,7 +70,7 @@ pub fn decide(state: &RunState, call: u32) -> GuardDecision {
                     return GuardDecision::Wait;
                 }
             }
-            // The user is asked to confirm the repetition.
+            // The user is asked to confirm this repetition.
             CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_repeat(this, earlier) => {}
             CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale && !settled.stale => {
                 return GuardDecision::Skip { first: other };
@@ -95,7 +95,7 @@ fn decide_by_other_writes(
     counts: impl Fn(&(u32, &CallState)) -> bool,
 ) -> GuardDecision {
     let same_tool = |earlier: &CallState| is_same_tool(this, earlier) && !is_same_call(state, this, earlier);
-    // Its repetition may succeed, so nothing is held yet.
+    // A call that failed may still be repeated successfully, so nothing is held yet.
     let mut open = state.calls.open().filter(&counts).filter(|_| state.adapts());
     match open.find(|(_, earlier)| earlier.uncertain && same_tool(earlier)) {
         Some((first, _)) if this.replaces.is_some() => return GuardDecision::Failing { first },
@@ -125,7 +125,7 @@ fn same_calls<'a>(
 }
 
 fn is_same_call(state: &RunState, a: &CallState, b: &CallState) -> bool {
-    // A substitute never shares the outcome of other arguments.
+    // A substitute never shares the outcome of a call with other arguments.
     let by_arguments =
         state.settings().duplicates == Duplicates::Arguments || a.replaces.is_some() || b.replaces.is_some();
     match by_arguments {

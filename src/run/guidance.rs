@@ -55,7 +55,7 @@ pub struct PlanConstraints {
     /// Nothing may be written.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
-    /// The most steps of the whole run.
+    /// Maximum number of steps of the whole run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub max_steps: Option<u32>,

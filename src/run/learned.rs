@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::{Plan, Reference};
 
-/// The most ratings of one plan; each person has one.
+/// Maximum number of ratings of one plan; each person has one.
 pub const MAX_RATINGS: usize = 64;
 
 /// The lessons that are drawn from executions (`planning.learn`). Each mode includes the ones before it.
@@ -43,7 +43,7 @@ pub struct LearnedStep {
     /// The steps that it depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<u32>,
-    /// The first and the last element of the template that say its purpose; absent for the whole request.
+    /// The first and the last element of the template that form its purpose; absent if the whole request does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub words: Option<(u32, u32)>,
     /// All its calls.
@@ -54,7 +54,7 @@ pub struct LearnedStep {
 }
 
 impl LearnedPlan {
-    /// A path through a flow, for requests of which these elements say what it is for.
+    /// A path through a flow, for requests in which these elements form the purpose of the flow's step.
     pub fn of_path(
         flow: &str,
         path: Vec<String>,
@@ -152,9 +152,9 @@ pub enum Demotion {
 pub enum RecallOutcome {
     /// A proven plan was found and is used.
     Reused,
-    /// The request is none whose plan may be reused: see `learning`.
+    /// No plan may be reused for this request: see `learning`.
     Unfit,
-    /// Nothing is known of such a request, or of others than this user.
+    /// Nothing is known about such a request, or only from too few other users.
     Unknown,
     /// It has not succeeded often enough.
     Unproven,
@@ -164,7 +164,7 @@ pub enum RecallOutcome {
     Suspended,
     /// A tool has changed since; the plan is demoted.
     Changed,
-    /// With this request's values it is no valid plan.
+    /// With the values of this request, the plan is not valid.
     Unusable,
     /// The store could not be read in time.
     Unavailable,

@@ -9,7 +9,7 @@ use crate::plan::StepStatus;
 /// The fault code of what needs a model after the plan, at the level `basic`.
 pub(super) const LEVEL_BASIC: &str = "level.basic";
 
-/// The fault of a question that is not asked.
+/// The fault of a question that may not be asked.
 pub(super) fn level_fault() -> Fault {
     Fault::new(LEVEL_BASIC, "at the level `basic` no model is asked after the plan")
 }
@@ -17,7 +17,7 @@ pub(super) fn level_fault() -> Fault {
 impl RunState {
     /// The run's level: its own, lowered to the lowest of the scenes that its plans use.
     pub fn level(&self) -> Option<ExecutionLevel> {
-        // Mostly, no scene has a level of its own.
+        // Usually no scene has a level of its own.
         if self.started.as_ref().is_none_or(|started| started.levels.is_empty()) {
             return self.settings().level;
         }
@@ -65,7 +65,7 @@ impl RunState {
             Subject::Node { step } => self.has_node_model() && self.asks_in(step),
             Subject::Program { step } => self.has_program_model() && self.asks_in(step),
             Subject::Continuation { .. } | Subject::Answer => self.may().asks_models,
-            // That was decided when it was opened.
+            // This was decided when the consultation was opened.
             Subject::Consultation { .. } | Subject::Vote { .. } => true,
         }
     }
@@ -105,7 +105,7 @@ impl RunState {
         self.calls.get(&call).is_some_and(|call| call.left_out)
     }
 
-    /// The tools that a completed step might have needed and that nobody could decide about, since its scene is not
+    /// The tools that a completed step might have needed and that nobody decided about, because its scene may not be
     /// asked.
     pub fn undecided<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a str> {
         let called = |tool: &&String| {
@@ -126,7 +126,7 @@ impl RunState {
         }
     }
 
-    /// Returns whether a plan has to prepare every call, since the run or a scene is at `basic`.
+    /// Returns whether a plan has to prepare every call, because the run or a scene is at `basic`.
     pub fn prepares_everything(&self) -> bool {
         let basic = Some(ExecutionLevel::Basic);
         let scenes = self.started.iter().flat_map(|started| started.levels.values());

@@ -1,5 +1,5 @@
-//! Replies to questions about lists that say no clear change: a model is asked what they change, among what the question
-//! lists, and the question is asked again with the changed lists. Nothing is approved by what a model reads.
+//! Unclear replies to questions about lists: a model is asked what a reply changes in the listed items, and the
+//! question is asked again with the changed lists. A model's reading approves nothing.
 
 use super::action::Action;
 use super::approval::{Approval, ApprovalSubject, EditedCall, ListChangeWords};
@@ -8,8 +8,8 @@ use super::next::record;
 use super::state::{DueQuestion, RunState};
 
 impl RunState {
-    /// The open approval of a call of whose lists a model is asked how the user's reply changes them, with its ordinal and
-    /// that reply.
+    /// The open approval of a call, with its ordinal and the user's reply, if a model is asked how the reply changes
+    /// its lists.
     pub fn list_change(&self, call: u32) -> Option<(u32, &Approval, &ListChangeWords)> {
         let about = ApprovalSubject::Call { call };
         let mut open =
@@ -17,7 +17,8 @@ impl RunState {
         open.find_map(|(number, approval)| Some((*number, approval, approval.words.as_ref()?)))
     }
 
-    /// Returns whether a model may be asked what unclear words change, if a question about lists is all that waits.
+    /// Returns whether a model may be asked what unclear words change, because the run waits for nothing but a question
+    /// about lists.
     pub fn may_read_list_change(&self) -> bool {
         let question = self.only_question_to_user().filter(|(_, needed)| !needed.lists.is_empty());
         self.settings().node_model == Some(true)
@@ -45,7 +46,7 @@ impl RunState {
         }
     }
 
-    /// Words may be read where a question about lists waits for the user, and none are being read.
+    /// The words may be read only if a question about lists waits for the user, and no other words are being read.
     pub(super) fn admit_list_change(&self, number: u32) -> Result<(), String> {
         let approval = self.approvals.get(&number).filter(|a| a.is_open() && a.words.is_none());
         match approval.is_some_and(|a| a.needed.by_user && !a.needed.lists.is_empty()) {

@@ -1,13 +1,14 @@
-//! Reads without a result: in steps that completed by others, whose run is partial and whose answer names them, and in steps
-//! without any result.
+//! Reads without a result. In a step that completed by its other calls, they make the run partial, and the answer names
+//! them. In a step without any result, the answer may name them as well.
 
 use super::event::{Effect, FaultClass, Outcome};
 use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// The reads of a completed step that were tried and have no result, with their numbers, where another call of the step
-    /// has one. Not those after which its scene got one: in a later round of the step, or in a step of a later plan.
+    /// The reads of a completed step that were tried and have no result, with their numbers, if another call of the
+    /// step has one. Reads are left out if their scene got a result later: in a later round of the step, or in a step
+    /// of a later plan.
     pub fn missed_reads<'a>(
         &'a self,
         step: &'a StepState,
@@ -24,8 +25,8 @@ impl RunState {
         })
     }
 
-    /// The reads that were tried and have no result of a step that failed, or that completed without any result, with their
-    /// numbers (revision 15 of the rules).
+    /// The reads that were tried and have no result, with their numbers, of a step that failed or completed without any
+    /// result (revision 15 of the rules).
     pub(super) fn failed_reads<'a>(
         &'a self,
         step: &'a StepState,
@@ -44,8 +45,8 @@ impl RunState {
         })
     }
 
-    /// Returns whether a step completed without the results of some reads that failed. That nothing was found, or that a tool
-    /// refuses for a reason of its own, is an answer.
+    /// Returns whether a step completed without the results of some reads that failed. A read that found nothing, or
+    /// that its tool refused for a reason of its own, has an answer.
     pub fn is_partly_read(&self, step: &StepState) -> bool {
         self.missed_reads(step).any(|(_, call)| match &call.status {
             CallStatus::Done { outcome: Outcome::Failed { error } } => error.class != FaultClass::NotFound,
@@ -69,7 +70,7 @@ impl RunState {
             )
     }
 
-    /// Whether the scene of a read without a result got one afterwards, or by an equal call.
+    /// Whether the scene of a read without a result got one afterwards, or from an equal call.
     fn is_made_up_for(&self, number: u32, call: &CallState, step: &StepState) -> bool {
         let rounds = step.scene().map(|work| work.history.as_slice()).unwrap_or_default();
         let own_round = rounds.iter().position(|round| round.calls.contains(&number));

@@ -17,7 +17,7 @@ use crate::sentences;
 /// once more.
 pub(super) const PLAIN_RETRIES: u32 = 1;
 
-/// The fault code of what a recovery kept from beginning.
+/// The fault code of a step that a recovery kept from beginning.
 const STEP_STOPPED: &str = "step.stopped";
 
 /// How often a run's driver may panic (in journals of earlier releases, also: its process may end) without
@@ -124,7 +124,7 @@ impl RunState {
         }
     }
 
-    /// Everything that is left waits for a person; this is recorded once.
+    /// Records once that everything left waits for a person.
     fn begin_waiting(&self) -> Vec<Action> {
         if self.status == RunStatus::Waiting { Vec::new() } else { vec![record(Event::RunWaiting {})] }
     }
@@ -167,7 +167,8 @@ impl RunState {
             "the process that executed this run ended {MAX_STALLS} times in a row before the run got any further, so it \
              is not resumed; its events tell what was done before"
         );
-        // Users read a sentence in their language; why it ended is for operators. Before revision 9, users read that, too.
+        // Users read a sentence in their language; the reason is for operators. Before revision 9, users read the
+        // reason as well.
         let sentence = self.settings().has_rules(9).then(|| sentences::internal_error(self.language()));
         if self.answer.is_some() {
             return self.ending();
@@ -192,7 +193,7 @@ impl RunState {
 
     fn step_actions(&self) -> Vec<Action> {
         let mut actions = self.steps_due();
-        // Approval ordinals count up by one, so only one approval is requested at a time.
+        // Approval ordinals count up by one, so one approval is requested at a time.
         let mut is_requested = false;
         // Each node that is entered has the next number.
         let mut is_entered = false;
@@ -256,7 +257,7 @@ impl RunState {
             let error = Fault::new("step.blocked", why);
             record(Event::StepFailed { step, status: StepStatus::Blocked, error })
         });
-        // A step that waits for a person takes no other step's place.
+        // A step that waits for a person does not count against the limit of parallel steps.
         let admitted: Vec<&Step> = pending().filter(|s| self.may_begin(s)).map(|s| &s.step).collect();
         let ready = plan::ready(&admitted, &statuses, self.settings().max_parallel_steps).into_iter();
         blocked.chain(ready.map(|step| record(Event::StepStarted { step }))).collect()
@@ -330,7 +331,7 @@ impl RunState {
                 CallStatus::Failing { chosen: Some(PolicyChoice::Cached { .. }), .. } => {
                     actions.push(Action::Recall { call: number });
                 }
-                // Its substitute is open.
+                // Its substitute is still open.
                 CallStatus::Failing { chosen: Some(PolicyChoice::Alternative { .. }), .. } => {}
                 CallStatus::Failing { .. } => actions.extend(self.unexpected(number, call).map(record)),
                 CallStatus::Requested if self.list_change(number).is_some() => {
@@ -418,7 +419,7 @@ impl RunState {
     fn permitted_call(&self, number: u32, tool: &str) -> Option<Action> {
         match self.call_gate(number) {
             ApprovalGate::Granted => Some(Action::Call { call: number, attempt: 1 }),
-            // The user answers one question after the other, in words.
+            // The user answers the questions one after the other, in words.
             ApprovalGate::Ask(needed) if needed.by_user && self.has_open_question_beside(number) => None,
             ApprovalGate::Ask(needed) => {
                 Some(record(self.request_approval(ApprovalSubject::Call { call: number }, needed)))
@@ -453,23 +454,24 @@ impl RunState {
     pub fn is_unserved(&self, step: &StepState) -> bool {
         let calls = || {
             let all = step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
-            // A substitute stands for the call whose place it took.
+            // A substitute counts as the call that it replaces.
             all.filter(|(_, call)| call.undoes.is_none() && call.replaces.is_none())
         };
         let ok = |call: u32| self.is_effective(call);
-        // A program does many things with one tool, and commits what it staged until nothing changes in between.
+        // A program does many things with one tool, and commits its staged changes again if rows changed in between.
         let is_program = step.code().is_some();
         let is_same = |call: &CallState, by: &CallState| match is_program {
             true if !by.is_commit => call.requested.key == by.requested.key,
             _ => (&call.scene, &call.requested.tool) == (&by.scene, &by.requested.tool),
         };
         let done = |by: &CallState| calls().any(|(c, call)| is_same(call, by) && ok(c));
-        // A program says what it did, and did it only if a call of it has a result, or computed it from earlier ones.
+        // A program reports what it did. It did that only if one of its calls has a result, or if it computed the
+        // report from earlier results.
         let follows = self.settings().has_rules(8) && step.step.depends_on_step.iter().next().is_some();
         let claims = !follows && step.code().is_some_and(|work| work.claims_success(self));
         let nothing = (claims || calls().next().is_some()) && !calls().any(|(c, _)| ok(c));
-        // A model may have corrected its arguments in a later call, but a confirmed call is executed as it
-        // is.
+        // A model may have corrected its arguments in a later call, but a confirmed call is executed exactly as it was
+        // confirmed.
         let undone = |(number, call): (u32, &CallState)| {
             let stands = if self.is_confirmation() { ok(number) } else { done(call) };
             let is_meant = !is_program || call.requested.problem.is_none();
@@ -553,12 +555,12 @@ impl RunState {
         self.answer_actions(empty_handed, more)
     }
 
-    /// The answer: what is known of it already, or the question for it.
+    /// The answer as far as it is known already, or else the question for it.
     fn answer_actions(&self, empty_handed: bool, more: bool) -> Vec<Action> {
         // At `basic`, results in the tools' own words are what was asked for.
         let asks = self.may().asks_models;
         let plain = || vec![record(answered(self.with_omissions(&self.plain_answer()), asks))];
-        // What was verified is not worded again.
+        // A verified text is not reworded.
         if self.is_only_summary() {
             let text = self.with_omissions(&self.plain_answer());
             return vec![record(answered(text, false))];
@@ -591,7 +593,7 @@ impl RunState {
         }
     }
 
-    /// The steps of the plan that are not done. Work that an earlier version left undone does not count once a later
+    /// The steps of the plan that are not done. Unfinished work of an earlier version does not count once a later
     /// version has done it.
     fn open_steps(&self) -> impl Iterator<Item = &StepState> {
         let redone = move |scene: &str| {
@@ -671,7 +673,7 @@ impl RunState {
 }
 
 impl RunState {
-    /// The answer to a request without steps, where the embedded rules or nobody worded it.
+    /// The answer to a request without steps, if the embedded rules worded it or no model did.
     fn unplanned_answer(&self) -> Option<&FinalAnswer> {
         let asks = self.may().asks_models;
         let counts = |a: &&FinalAnswer| a.degraded || (!asks && a.text.trim().is_empty());

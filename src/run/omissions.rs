@@ -81,7 +81,7 @@ impl RunState {
         format!("{}\n{}", answer.trim_end(), lines.join("\n")).trim_start().to_owned()
     }
 
-    /// The lines for parts of the request that no step does, with the reason where the tool is switched off.
+    /// The lines for parts of the request that no step serves, with the reason if their tool is switched off.
     fn unserved_lines(&self, text: &NormalisedAnswer, words: &OmissionTexts) -> Vec<String> {
         let line = |part: &str| match self.unavailable().any(|off| off == part) {
             true => sentences::not_available(self.language(), part),
@@ -112,8 +112,8 @@ impl RunState {
             Outcome::Unknown { .. } => (format!("{}: {}", self.describe_call(call), words.unknown), None),
             Outcome::Refused { .. } | Outcome::Failed { .. } => return None,
         };
-        // A value shared with another write does not show which one the text means, so each write needs a
-        // value of its own.
+        // A value shared with another write does not show which one the text means, so each write needs a value of its
+        // own.
         let of_arguments = || leaf_values(&call.requested.arguments);
         let result = result.filter(|_| of_arguments().next().is_none());
         let own: Vec<String> = of_arguments()
@@ -126,15 +126,15 @@ impl RunState {
         (!is_mentioned).then_some(line)
     }
 
-    /// The lines for writes that failed and that the text does not mention: it denies nothing, or claims something as
-    /// well, or does not have the values of this one of several.
+    /// The lines for writes that failed and that the text does not mention: because it denies nothing, because it also
+    /// claims something, or because it lacks the values that identify this one among several.
     fn failed_write_lines(&self, shown: &str, text: &NormalisedAnswer, words: &OmissionTexts) -> Vec<String> {
         if !self.settings().has_rules(7) {
             return Vec::new();
         }
         let mut failed = self.failed_writes();
         if self.settings().has_rules(8) {
-            // A program whose changes met a conflict is executed again, and says itself what came of it.
+            // A program whose changes met a conflict is executed again, and reports the result itself.
             failed.retain(|(call, _)| !call.is_commit);
         }
         if failed.is_empty() {
@@ -157,7 +157,7 @@ impl RunState {
             .collect()
     }
 
-    /// What users read about a call without a result, and the call with it.
+    /// The text that users read about a call without a result, and the same text with the call.
     fn told_about(&self, number: u32, call: &CallState) -> (String, String) {
         let about = self.outcome(number).map(|outcome| outcome.user_text(self.language()));
         let about = about.unwrap_or_default();
@@ -166,7 +166,8 @@ impl RunState {
         (about, line)
     }
 
-    /// The lines for the reads of steps without a result, where the text denies nothing and says nothing of what users read about them.
+    /// The lines for the reads of steps without a result, if the text denies nothing and contains nothing of what users
+    /// read about them.
     fn failed_read_lines(&self, shown: &str, text: &NormalisedAnswer) -> Vec<String> {
         let steps = self.plan_steps().filter(|(_, step)| self.is_in_round(step));
         let mut failed = steps.flat_map(|(_, step)| self.failed_reads(step)).peekable();
@@ -181,8 +182,8 @@ impl RunState {
         lines.collect()
     }
 
-    /// The lines for reads without a result that the text does not mention: where it has one of their own values, or all of
-    /// what users read about them, it says so in that sentence.
+    /// The lines for reads without a result that the text does not mention. A text mentions one if it contains one of
+    /// that read's own values, or everything that users read about them; the line then belongs to that sentence.
     fn missed_read_lines(&self, shown: &str, text: &NormalisedAnswer) -> Vec<String> {
         let missed_line = |number: u32, call: &CallState| {
             let (about, line) = self.told_about(number, call);
@@ -204,7 +205,7 @@ impl RunState {
         lines
     }
 
-    /// Whether a read that has a result was made with this value, so that it does not tell which one a text means.
+    /// Whether a read that has a result was made with this value, so that the value does not identify another read.
     fn has_value_in_result(&self, value: &str) -> bool {
         let mut found = self.calls.iter().filter(|(number, _)| self.is_effective(**number));
         found.any(|(_, call)| leaf_values(&call.requested.arguments).any(|one| one == value))
@@ -214,7 +215,7 @@ impl RunState {
     fn is_shared(&self, number: u32, value: &str) -> bool {
         self.calls.iter().any(|(other, call)| {
             *other != number
-                // One act has one line.
+                // A call and its substitute have one line.
                 && self.place(*other) != self.place(number)
                 && call.requested.effect == Effect::Write
                 && call.attempts > 0
@@ -248,8 +249,8 @@ impl RunState {
         odd.map(line).collect()
     }
 
-    /// The lines for results of earlier runs, with their local time. They are always there: a text that has the values
-    /// does not say how old they are.
+    /// The lines for results of earlier runs, with their local time. They are always added: a text that contains the
+    /// values does not say how old they are.
     fn earlier_lines(&self, words: &OmissionTexts) -> Vec<String> {
         let Some(now) = self.started.as_ref().map(|started| &started.now) else { return Vec::new() };
         let line = |call: &CallState| {
@@ -354,7 +355,8 @@ fn leaf_values(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
     }
 }
 
-/// An answer, normalised for searching values and phrases once something is searched: mostly nothing was left out.
+/// An answer, normalised for searching values and phrases. Normalised on first use, because usually nothing was left
+/// out.
 struct NormalisedAnswer<'a> {
     text: &'a str,
     plain: OnceCell<String>,

@@ -54,7 +54,7 @@ impl RunState {
         failed && !step.is_node() && self.is_in_round(step) && step.replaced_by.is_none()
     }
 
-    /// Returns whether a step that a patch put in the place of this one, or of that one in turn, was completed.
+    /// Returns whether the step that replaced this one by a patch, directly or in turn, was completed.
     pub fn is_made_good(&self, step: &StepState) -> bool {
         let mut next = step.replaced_by;
         // Replacements have higher numbers, so this ends.
@@ -179,7 +179,7 @@ impl RunState {
         problems
     }
 
-    /// Plans and steps that this run had before: going on with them would be going in a circle.
+    /// Plans and steps that this run had before: to continue with them would be a loop.
     fn repetitions(&self, pending: &[Step], new: &[Step]) -> Vec<PlanProblem> {
         let mut problems = Vec::new();
         let failed: BTreeSet<String> = self
@@ -209,7 +209,7 @@ impl RunState {
         self.may().patches && !self.is_confirmation() && !self.is_dry_run() && !self.is_plan_only()
     }
 
-    /// Counts a step of a later plan that has ended without a result.
+    /// Counts a step of a later plan that ended without a result.
     pub(super) fn count_idle(&mut self, number: u32) {
         let Some(step) = self.steps.get(&number) else { return };
         let tried = matches!(step.status, StepStatus::Completed | StepStatus::Failed);
@@ -228,8 +228,8 @@ impl RunState {
         self.idle_steps = if found { 0 } else { self.idle_steps.saturating_add(1) };
     }
 
-    /// Remembers what is left to do, before a patch changes it and whenever a plan was put in force, so that no later
-    /// patch leads back to it.
+    /// Remembers the work that is left, before a patch changes it and whenever a plan was put in force, so that no
+    /// later patch leads back to it.
     pub(super) fn remember_plan(&mut self) {
         if self.may_patch() {
             let fingerprint = plan::fingerprint(self.pending_steps().map(|step| &step.step));

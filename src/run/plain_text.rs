@@ -16,8 +16,8 @@ impl RunState {
     pub fn plain_result(&self, step: &StepState) -> String {
         let mut lines = Vec::new();
         for call in &step.calls {
-            // What was left out is named at the end of the answer, and a substitute with the call whose place it took. What a
-            // program read is no text for users.
+            // Omitted calls are named at the end of the answer, and a substitute is shown as the call that it replaces.
+            // The reads of a program are no text for users.
             let is_read_of_program =
                 |c: &CallState| step.code().is_some() && c.requested.effect == Effect::Read;
             let is_told = |c: &CallState| !c.left_out && c.replaces.is_none() && !is_read_of_program(c);
@@ -39,7 +39,7 @@ impl RunState {
                 Some(Outcome::Ok { result, .. }) => lines.push(format!("{}: {result}", requested.tool)),
                 Some(outcome) if self.settings().has_rules(3) => {
                     let about = outcome.user_text(self.language());
-                    // A neutral sentence does not say which of several calls it is about.
+                    // A neutral sentence does not show which of several calls it is about.
                     let is_neutral = outcome.fault().is_some_and(|fault| fault.say.is_none())
                         && outcome.user_sentence(self.language()).is_some();
                     let names = self.settings().has_rules(8) && step.calls.len() > 1 && is_neutral;
@@ -75,7 +75,7 @@ impl RunState {
             let scene = step.step.label();
             // Writing into a String cannot fail.
             if let (StepStatus::Completed, Some(result)) = (step.status, &step.result) {
-                // The result was worded before anything of it was undone.
+                // The result was worded before a part of it was undone.
                 let is_old = || self.undone_writes().any(|write| step.calls.contains(&write));
                 let _ = match self.settings().has_rules(12) && is_old() {
                     true => writeln!(out, "{}", self.plain_result(step)),

@@ -1,4 +1,4 @@
-//! Steps of kind code: their programs, what these get, and what later steps take of their results.
+//! Steps of kind code: their programs, the inputs of these, and what later steps use of their results.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,8 @@ impl RunState {
         self.settings().maker == PlanningMaker::Code && !given && !self.is_confirmation()
     }
 
-    /// The calls of a program so far, with what it gets of them. `None` where a call has no outcome that it may get.
+    /// The calls of a program so far, with the outcomes that the program receives; `None` if one of them has no such
+    /// outcome.
     pub fn past_calls(&self, work: &CodeWork) -> Option<Vec<PastCall>> {
         let calls = work.program_calls.iter();
         calls
@@ -29,11 +30,11 @@ impl RunState {
             .collect()
     }
 
-    /// Returns what a program gets of a call. `None` while the call has no outcome, and where its outcome is unknown.
+    /// The outcome of a call as a program receives it; `None` while the call has none, and if it is unknown.
     pub(super) fn past_outcome(&self, call: u32) -> Option<PastOutcome> {
         match self.outcome(call)? {
             Outcome::Ok { result, whole: None, .. } if self.is_written(call) && is_truncated(result) => {
-                // A part would be taken for the whole.
+                // The program would take a part of the result for the whole.
                 let note = "it was done; its result is too large for a program";
                 Some(PastOutcome::Returned(json!({"done": true, "note": note})))
             }
@@ -43,7 +44,7 @@ impl RunState {
             Outcome::Unknown { .. } => None,
             outcome @ (Outcome::Refused { error } | Outcome::Failed { error }) => {
                 let problem = self.calls.get(&call).and_then(|call| call.requested.problem.as_ref());
-                // What the author of a program has to correct is no text for users; anything else may become one.
+                // A message to the author of a program is no text for users; any other message may become one.
                 Some(PastOutcome::Raised(match problem {
                     Some(_) => error.message.clone(),
                     None => outcome.user_text(self.language()),
@@ -65,7 +66,7 @@ impl RunState {
         })
     }
 
-    /// Returns whether nobody decided about a call in time: that is no answer that a program may go on with.
+    /// Returns whether nobody decided about a call in time. A program does not continue after that as after a refusal.
     pub(super) fn was_left_undecided(&self, call: u32) -> bool {
         let about = ApprovalSubject::Call { call };
         let expired =
@@ -73,8 +74,8 @@ impl RunState {
         self.approvals.values().any(|approval| approval.matter == about && expired(approval))
     }
 
-    /// Returns whether a question of the user's is open beside which the one about `call` cannot be answered in words: of any
-    /// step if a program asks this one, and of a program otherwise.
+    /// Returns whether another question waits for the user, so that words could not answer the question about `call`:
+    /// one of any step if a program asks the question, and otherwise one of a program.
     pub(super) fn has_open_question_beside(&self, call: u32) -> bool {
         let is_of_program = self.is_of_program(ApprovalSubject::Call { call });
         let asks = |approval: &Approval| approval.is_open() && approval.needed.by_user;
@@ -90,13 +91,13 @@ impl RunState {
         Some(result.text())
     }
 
-    /// Returns whether no check follows the steps: the plan in force is a program, or its program has answered.
+    /// Returns whether no check follows the steps, because the plan in force is a program or its program has answered.
     pub(super) fn is_answered_by_program(&self) -> bool {
         self.plan().is_some_and(|made| made.maker == PlanMaker::Code) || self.answer_of_program().is_some()
     }
 
-    /// The value that a reference to a step of kind code stands for. A program of a model made it, so it is no source of a
-    /// write.
+    /// The value that a reference to a step of kind code stands for. It comes from a program that a model wrote, so it
+    /// is no source for a write.
     pub(super) fn referenced_in_program(
         &self,
         step: &StepState,
@@ -162,7 +163,7 @@ impl RunState {
         }
     }
 
-    /// Keeps the calls of a program whose rows changed after it had written: it has failed, and does not begin again.
+    /// Keeps the calls of a program that met a conflict after it had written: it has failed, and does not begin again.
     fn is_conflict_after_write(&mut self, step: u32, stop: &ProgramStop, millis: u64) -> bool {
         let ProgramStop::Fault { fault } = stop else { return false };
         let work = self.steps.get(&step).and_then(StepState::code);
@@ -217,7 +218,7 @@ impl RunState {
         let kept = if is_own { calls.len().min(written.max(standing)) } else { written.max(standing) };
         let undone =
             calls[..kept].iter().any(|made| call_of(made.call).is_some_and(|call| self.is_undone(call)));
-        // It would be told that what was undone was done.
+        // The program would be told that an undone write was done.
         let unavailable = undone.then(|| {
             let why = "a write in the middle of the program was undone, so that it cannot go on: ask for what is left in a new \
                        request";
@@ -257,7 +258,7 @@ impl RunState {
         words.join("; ")
     }
 
-    /// Whether a call was made, or shares the outcome of one that was: in a dry run none is.
+    /// Whether a call was made, or shares the outcome of one that was. In a dry run no write is made.
     fn was_made(&self, call: u32) -> bool {
         self.calls.get(&self.resolved(call)).is_some_and(|call| call.attempts > 0)
     }

@@ -1,10 +1,10 @@
-//! How a question to a model is asked, as its subject requires.
+//! The settings of a question to a model, by its subject.
 
 use super::event::Subject;
 use super::settings::CacheMode;
 use super::state::RunState;
 
-/// The terms of a model's call that follow from the subject of its question.
+/// The settings of a model call that follow from the subject of its question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuestionTerms {
     /// How it uses the cache of replies; `None` for what is configured.
@@ -21,9 +21,9 @@ impl RunState {
         let of_request = self.queued.as_ref().and_then(|queued| queued.options.cache);
         let is_consultation = subject.consultation().is_some();
         let cache = match subject {
-            // A document is deleted with all that was made of it, and a cache would keep its text.
+            // A deleted document is deleted with everything derived from it, and a cache would keep its text.
             Subject::Summary { .. } => Some(CacheMode::Off),
-            // What a request asks of the cache is about its own replies.
+            // The cache mode of a request concerns its own replies only.
             _ if is_consultation => None,
             _ => of_request,
         };

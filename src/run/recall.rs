@@ -7,8 +7,8 @@ use super::state::{CallStatus, RunState};
 use crate::adapt::PolicyChoice;
 
 impl RunState {
-    /// Returns whether the result of an earlier call, recorded at `at`, may be used for `call` now: one that is looked for, not
-    /// too old, and not from the future.
+    /// Returns whether the result of an earlier call, recorded at `at`, may be used for `call` now: such a result is
+    /// looked for, and it is not too old and not from the future.
     pub fn may_recall(&self, call: u32, at: Timestamp) -> bool {
         let Some(CallStatus::Failing { chosen: Some(PolicyChoice::Cached { max_age_s }), .. }) =
             self.calls.get(&call).map(|call| &call.status)
@@ -19,7 +19,7 @@ impl RunState {
         (SignedDuration::ZERO..=SignedDuration::from_secs((*max_age_s).into())).contains(&age)
     }
 
-    /// Returns whether a write was begun, so that what reads returned before may have changed.
+    /// Returns whether a write has begun, so that earlier results of reads may be outdated.
     pub(super) fn has_begun_a_write(&self) -> bool {
         self.calls.values().any(|call| call.requested.effect == Effect::Write && call.attempts > 0)
     }

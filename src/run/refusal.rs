@@ -1,4 +1,4 @@
-//! Refusals of a tool or a person, and reads that found nothing: answers about the request, and no failures of the server.
+//! Refusals of a tool or a person, and reads that found nothing: these are answers to the request and not failures.
 
 use super::event::{Effect, Fault, FaultClass, Outcome};
 use super::state::{CallState, CallStatus, RunState, StepState};
@@ -7,8 +7,8 @@ use super::state::{CallState, CallStatus, RunState, StepState};
 const NOT_APPROVED: &str = "approval.refused";
 
 impl CallState {
-    /// Returns what the tool, its back end or a person said who refused the call. `None` where it was kept from being made by a
-    /// bound, a policy or its arguments.
+    /// Returns the refusal of a call by its tool, its back end or a person; `None` if a bound, a policy or its
+    /// arguments prevented the call.
     pub(super) fn refusal(&self) -> Option<&Fault> {
         match &self.status {
             CallStatus::Done { outcome: Outcome::Refused { error } } => {
@@ -20,7 +20,8 @@ impl CallState {
 }
 
 impl CallState {
-    /// What the back end of a read said that has nothing under this name or id. A write whose address is unknown has failed.
+    /// The reply of a back end to a read for which it has nothing under this name or id. A write to an unknown address
+    /// has failed.
     fn found_nothing(&self) -> Option<&Fault> {
         match &self.status {
             CallStatus::Done { outcome: Outcome::Failed { error } } => {

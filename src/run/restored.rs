@@ -13,13 +13,14 @@ use super::state::{CallState, CallStatus, RunState};
 pub const RESTORED: &str = "run.restored";
 
 impl RunState {
-    /// Returns whether the run waits until a person resumes or cancels it, whatever is decided about it meanwhile.
+    /// Returns whether the run waits until a person resumes or cancels it, whatever else is decided about it meanwhile.
     pub fn is_quarantined(&self) -> bool {
         self.aside.is_some() && (self.cancel.is_none() || self.copied.is_some())
     }
 
-    /// The event that has lists show the run as waiting again behind `events` of a command or a lapse, if it still waits
-    /// until a person resumes or cancels it; lists show a waiting run as running once something is decided about it.
+    /// The event after which lists show the run as waiting again, to be appended after `events` of a command or a
+    /// lapse, if the run still waits until a person resumes or cancels it. Without it, lists would show the run as
+    /// running once something was decided about it.
     #[must_use]
     pub fn parked_again(&self, events: &[Event]) -> Option<Event> {
         let is_shown_as_running = |event: &Event| event.facts().status == Some(StatusChange::Resume);
@@ -42,9 +43,9 @@ impl RunState {
         })
     }
 
-    /// The events that park the run after the backup of `copied` was restored; none if it has ended. It is taken over, so
-    /// its epoch rises; what waited for approval is asked anew once the run continues, and a person is asked about each
-    /// write that was in flight.
+    /// The events that park the run after the backup of `copied` was restored; none if it has ended. It is taken over,
+    /// so its epoch rises. Pending approvals are requested again once the run continues, and a person is asked about
+    /// each write that was in flight.
     #[must_use]
     pub fn restored_events(&self, copied: Timestamp) -> Vec<Event> {
         if self.queued.is_none() || self.status.is_terminal() {
@@ -55,9 +56,9 @@ impl RunState {
         events.iter().for_each(|event| after.apply_checked(event, after.at));
         let interrupted: Vec<Event> = after.interrupted_questions().map(|(_, event)| event).collect();
         let lapses = self.approvals.iter().filter_map(|(number, approval)| lapse(*number, approval, copied));
-        // Parked last: in lists a lapsed approval has a waiting run go on.
+        // It is parked last, because a lapsed approval shows a waiting run as running in lists.
         for event in interrupted.into_iter().chain(lapses).chain([put_aside(copied)]) {
-            // It is parked whatever today's rules say of its journal.
+            // It is parked even if today's rules do not allow an event of its journal.
             if matches!(event, Event::RunPutAside { .. }) || after.check(&event).is_ok() {
                 after.apply_checked(&event, after.at);
                 events.push(event);
@@ -77,8 +78,8 @@ impl RunState {
     }
 }
 
-/// An approval that was open may have been decided later, and its write may be done. It counts no more: it is asked anew,
-/// with the reason, once the run continues.
+/// An open approval may have been decided after the backup, and its write may have been done. So it is void, and is
+/// requested again, with the reason, once the run continues.
 fn lapse(number: u32, approval: &Approval, copied: Timestamp) -> Option<Event> {
     if !approval.is_open() || matches!(approval.matter, ApprovalSubject::Outcome { .. }) {
         return None;
@@ -90,15 +91,15 @@ fn lapse(number: u32, approval: &Approval, copied: Timestamp) -> Option<Event> {
     Some(Event::ApprovalLapsed { approval: number, matter, why, needed, edited: None, read: None })
 }
 
-/// The events that park a run whose journal this program cannot read, by the epoch of its last event. A program that can
-/// read it finds it waiting.
+/// The events that park a run whose journal this program cannot read, given the epoch of its last event. A program that
+/// can read it finds the run waiting.
 #[must_use]
 pub fn unreadable_restored_events(epoch: u32, copied: Timestamp) -> [Event; 2] {
     [resumed(epoch), put_aside(copied)]
 }
 
-/// The writes of a run that its journal has and that of a backup has not, or not as they ended: `Scene.Tool: outcome`, in
-/// their order.
+/// The writes of a run that its journal contains and that of a backup does not, or not with the same outcome, as
+/// `Scene.Tool: outcome`, in their order.
 #[must_use]
 pub fn writes_since(backup: &RunState, later: &RunState) -> Vec<String> {
     let is_known = |number: &u32, call: &CallState| {

@@ -1,5 +1,5 @@
 //! Which versions of the plan belong together. A patch continues the plan that it changes, so the steps of both are
-//! executed side by side; any other version takes the place of the one before it.
+//! executed side by side; any other version replaces the one before it.
 
 use super::approval::{Approval, ApprovalGate, ApprovalSubject, Decision};
 use super::event::PlanCause;
@@ -76,8 +76,8 @@ impl RunState {
             || self.gate_of_version(version) == ApprovalGate::Granted
     }
 
-    /// Returns whether a step of a plan version has begun or ended. What a patch waits for may fail meanwhile, so a step of one
-    /// may be blocked before the patch is approved.
+    /// Returns whether a step of a plan version has begun or ended. A step of a patch may be blocked before the patch
+    /// is approved, because a step that it depends on failed meanwhile.
     pub(super) fn has_begun_version(&self, version: u32) -> bool {
         let patch = self.is_patch(version);
         let never_began = |step: &StepState| {

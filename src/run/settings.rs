@@ -11,11 +11,11 @@ use crate::adapt::{ConsultationLimits, ExecutionLevel, ExecutionMode, PolicyDefa
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Most steps in one plan.
+    /// Maximum number of steps in one plan.
     pub max_steps: u32,
     /// Repair attempts of a forced question after the first attempt.
     pub max_retries: u32,
-    /// Most replans after the first plan.
+    /// Maximum number of replans after the first plan.
     pub max_replans: u32,
     /// Whether the embedded rules may plan when the models fail.
     pub fallback_enabled: bool,
@@ -27,11 +27,11 @@ pub struct Settings {
     pub reader: ReaderMode,
     /// Sampling temperature of forced questions.
     pub temperature: f32,
-    /// Most steps that run in parallel.
+    /// Maximum number of steps that run in parallel.
     pub max_parallel_steps: u32,
-    /// Most questions to a scene's model in one step; at the last one no tools are offered.
+    /// Maximum number of questions to a scene's model in one step; at the last one no tools are offered.
     pub max_rounds: u32,
-    /// Most tool calls in one step.
+    /// Maximum number of tool calls in one step.
     pub max_calls: u32,
     /// The rule by which two calls are duplicates.
     pub duplicates: Duplicates,
@@ -53,7 +53,7 @@ pub struct Settings {
     /// The tenant's minimum confirmation policy, whatever a scene declares.
     #[serde(skip_serializing_if = "is_default")]
     pub confirm_at_least: Option<ConfirmPolicy>,
-    /// Most writes that a run may begin without confirmation; any further one has to be confirmed.
+    /// Maximum number of writes that a run may begin without confirmation; any further one has to be confirmed.
     /// Effective from revision 1 on.
     #[serde(skip_serializing_if = "is_default")]
     pub max_writes: u32,
@@ -194,7 +194,7 @@ pub enum ConfirmPolicy {
     Writes,
 }
 
-/// Default for the most writes that a run begins without confirmation.
+/// Default of the maximum number of writes that a run begins without confirmation.
 pub const MAX_WRITES: u32 = 32;
 
 /// Which plans and calls need an approval (`approval` of the configuration).

@@ -287,7 +287,8 @@ impl RunState {
         self.queued.as_ref().map_or("", |q| q.request.as_str())
     }
 
-    /// The documents that its tools may read: those of the request, and of the question that it may answer.
+    /// The documents that its tools may read: those of the request, and those of the question that the request may
+    /// answer.
     pub fn documents(&self) -> Vec<NamedDocument> {
         let mut all: Vec<NamedDocument> = Vec::new();
         let own = self.queued.iter().flat_map(|queued| &queued.documents);
@@ -300,8 +301,8 @@ impl RunState {
         all
     }
 
-    /// The question for documents that is asked again without a planner, since the request only names documents of its list that
-    /// were deleted.
+    /// The question for documents that is asked again without a planner, because the request only names documents of
+    /// its list that were deleted.
     pub fn repeated_document_question(&self) -> Option<&PendingQuestion> {
         let queued = self.queued.as_ref()?;
         let context = &self.started.as_ref()?.context;
@@ -335,8 +336,8 @@ impl RunState {
         call.is_some_and(|call| call.requested.effect == Effect::Write)
     }
 
-    /// Returns whether what was in flight is still recorded when its run ends: the cost of a question, and the outcome of a
-    /// write.
+    /// Returns whether an event about work in flight is still recorded when the run ends: the cost of a question, and
+    /// the outcome of a write.
     pub fn is_recorded_at_end(&self, event: &Event) -> bool {
         matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. }) || self.concerns_write(event)
     }

@@ -10,8 +10,8 @@ use super::event::{Outcome, RequestedCall};
 use super::state::{CallState, CallStatus, RunState};
 use crate::adapt::PolicyChoice;
 
-/// Most calls on the way from a call to the one whose outcome counts for it. A shared call may have been replaced, and
-/// its substitute may share an outcome in turn.
+/// Maximum number of calls on the way from a call to the one whose outcome counts for it. A call whose outcome is
+/// shared may have been replaced, and its substitute may share another outcome in turn.
 const MAX_HOPS: usize = 8;
 
 /// The fault code of a call that a person did not approve.
@@ -33,7 +33,7 @@ impl RunState {
         at
     }
 
-    /// The substitute of `call` whose outcome counts for it, too.
+    /// The substitute of `call` whose outcome counts for the call, too.
     pub fn effective_substitute(&self, call: &CallState) -> Option<u32> {
         call.replaced_by.filter(|by| self.calls.get(by).is_some_and(counts_for_both))
     }
@@ -50,7 +50,7 @@ impl RunState {
         self.calls.get(&call).and_then(|state| state.replaces).unwrap_or(call)
     }
 
-    /// Returns whether the result of a call may be taken for one of its own tool.
+    /// Returns whether the result of a call has the same meaning as one of its own tool.
     pub(super) fn has_own_result(&self, number: u32) -> bool {
         let by = self.calls.get(&self.resolved(number));
         self.calls.get(&number).zip(by).is_some_and(|(call, by)| {
@@ -120,8 +120,8 @@ impl RunState {
         });
     }
 
-    /// After the end of a substitute: the call whose place it took has ended with it, or predefined logic decides about
-    /// it anew. A call that has ended already stays so.
+    /// Handles the end of a substitute: the call that it replaces ends with it, or predefined logic decides about that
+    /// call again. A call that has ended already stays so.
     pub(super) fn settle_replaced(&mut self, substitute: u32) {
         let Some(state) = self.calls.get(&substitute) else { return };
         let Some(original) = state.replaces else { return };
@@ -141,8 +141,8 @@ impl RunState {
         self.close_call(original);
     }
 
-    /// The calls of a round in the order in which they are made: each substitute directly before the call whose place it
-    /// takes.
+    /// The calls of a round in the order in which they are made: each substitute directly before the call that it
+    /// replaces.
     pub(super) fn in_turn(&self, round: &[u32]) -> Vec<u32> {
         let mut all = Vec::with_capacity(round.len());
         for call in round {
@@ -154,7 +154,8 @@ impl RunState {
     }
 }
 
-/// Whether the outcome of a substitute counts for the call whose place it took, too: it was done, may have been, or needs a person's yes.
+/// Whether the outcome of a substitute also counts for the call that it replaces: it succeeded, may have succeeded, or
+/// needs a person's approval.
 fn counts_for_both(substitute: &CallState) -> bool {
     match &substitute.status {
         CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }

@@ -1,4 +1,5 @@
-//! Summaries of documents, by steps of kind summary and by calls: the questions about their parts, and what their answers state.
+//! Summaries of documents, by steps of kind summary and by calls: the questions about their parts, and the results of
+//! these.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +13,14 @@ use super::work::{DueSummary, StepWork, SummaryWork, is_about_money};
 use crate::plan::{StepKind, StepStatus};
 use crate::summary::{MAX_CHUNKS, QuotedFact, SummaryPart};
 
-/// Most sources that the result of a call lists.
+/// Maximum number of sources that the result of a call lists.
 const MAX_SOURCES: usize = 60;
 
 /// How many replies about a summary in a row may be unusable or missing before the models are not asked any more.
 const MAX_FAILURES: u32 = 12;
 
 impl CallState {
-    /// Returns whether its result is a summary that leaves out chunks that nobody read.
+    /// Returns whether its result is a summary without chunks that nobody read.
     pub(super) fn is_partial_summary(&self) -> bool {
         let is_done = matches!(self.status, CallStatus::Done { outcome: Outcome::Ok { .. } });
         is_done && self.summary.as_ref().map(|work| work.coverage()).is_some_and(|(read, all)| read < all)
@@ -82,8 +83,8 @@ impl RunState {
         vec![record(Event::ToolCompleted { call: number, outcome, millis: 0, notes })]
     }
 
-    /// Returns what is due for a question about a part of a summary. Where no model may be asked, or none is worth asking, the
-    /// embedded rules are.
+    /// Returns what is due for a question about a part of a summary. If no model may be asked, or the models failed too
+    /// often, the embedded rules are asked.
     pub(super) fn due_summary(&self, subject: Subject, by_rules: bool) -> DueQuestion {
         let begins = self.tries(subject).is_empty();
         if begins && (by_rules || !self.may_ask(subject)) && self.settings().fallback_enabled {
@@ -193,7 +194,7 @@ impl RunState {
             return;
         };
         let owner = SummaryOwner { step: *step, tool_call: *tool_call };
-        // What documents say is known from here on: a later plan follows from it.
+        // What documents say is known from here on, and later plans may follow from it.
         self.plans_before_results.get_or_insert(self.plans.len() as u32);
         if let Event::SummaryPart { part, call: Some(_), .. } = event {
             self.use_reply_about(owner.subject(*part));
@@ -224,7 +225,7 @@ impl RunState {
         });
     }
 
-    /// The chunks of the same text whose facts an equal call has found before.
+    /// The chunks of the same text whose facts an equal call found before.
     fn read_before(&self, number: u32, outline: &SummaryOutline) -> BTreeMap<u32, PartOutcome> {
         let Some(call) = self.calls.get(&number) else { return BTreeMap::new() };
         let equal = self.calls.with_key(&call.requested.key).filter_map(|(_, call)| call.summary.as_deref());
@@ -251,8 +252,8 @@ impl RunState {
         });
     }
 
-    /// Returns whether all that the run did is to summarise documents, or to ask which: its answer is what the steps made, since
-    /// every word of it was verified, and a list is shown as it is.
+    /// Returns whether the run only summarised documents, or asked which ones. Then the results of its steps are its
+    /// answer, because every word of a summary was verified, and a list of documents is shown as it is.
     pub(super) fn is_only_summary(&self) -> bool {
         let mut done =
             self.plan_steps().map(|(_, step)| step).filter(|step| self.is_in_round(step)).peekable();
@@ -264,14 +265,14 @@ impl RunState {
         done.peek().is_some() && done.all(|step| step.step.kind == StepKind::Summary && is_told(step))
     }
 
-    /// Returns whether a summary leaves out chunks that nobody read.
+    /// Returns whether a summary does not cover chunks that nobody read.
     pub fn is_partial_summary(&self, step: &StepState) -> bool {
         step.status == StepStatus::Completed
             && step.summary().map(SummaryWork::coverage).is_some_and(|(read, all)| read < all)
     }
 }
 
-/// The result of a call that summarised documents: the text, how much of them was read, and where they say so.
+/// The result of a call that summarised documents: the text, how much of them was read, and its sources.
 fn summary_result(work: &SummaryWork, text: String) -> (Outcome, Option<Box<ResultNotes>>) {
     let (read, all) = work.coverage();
     let outline = work.outline.as_ref();

@@ -1,4 +1,4 @@
-//! Steps of kind llm: the values that their models get, and what later steps take of their outputs.
+//! Steps of kind llm: the inputs of their models, and how later steps refer to their outputs.
 
 use serde_json::{Map, Value};
 
@@ -23,7 +23,7 @@ impl RunState {
         step.step.inputs.iter().map(value).collect()
     }
 
-    /// The value that a reference to a step of kind llm stands for. A model made it, so it is no source of a write.
+    /// The value that a reference to a step of kind llm stands for. A model made it, so it is no source for a write.
     pub(super) fn referenced_in_synthesis(
         &self,
         work: &SynthesisWork,

@@ -11,7 +11,7 @@ pub struct Takeover {
     pub events: Vec<Event>,
     /// What the questions that were in flight may have cost, in nano-USD.
     pub cost_nano_usd: u64,
-    /// The writes whose outcome becomes unknown by it: the number of each call, and the code of its fault.
+    /// The writes whose outcomes become unknown by it: the number of each call, and the code of its fault.
     pub interrupted_writes: Vec<(u32, String)>,
 }
 

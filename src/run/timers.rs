@@ -13,7 +13,7 @@ pub struct RunTimer {
     pub timer: TimerSubject,
     /// When it is due.
     pub at: Timestamp,
-    /// How long it waits in all, in milliseconds: a clock that was set back does not prolong it.
+    /// The whole wait in milliseconds, so that a clock that was set back does not prolong it.
     pub delay_ms: u64,
 }
 

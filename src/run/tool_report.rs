@@ -1,4 +1,4 @@
-//! The report of a call's outcome about its tool, and where the health of tools counts.
+//! What the outcome of a call shows about its tool, and which calls depend on the health of tools.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const SILENT: [&str; 7] = [
 ];
 
 impl CallState {
-    /// Returns what an outcome of this call says about its tool; `None` if nothing.
+    /// Returns what an outcome of this call shows about the health of its tool; `None` if nothing.
     pub(crate) fn health_report(&self, outcome: &Outcome) -> Option<HealthReport> {
         // A dry run and a refusal by the state machine start nothing.
         let started = self.attempts > 0 || matches!(self.status, CallStatus::InFlight { .. });
@@ -26,13 +26,14 @@ impl CallState {
 }
 
 impl RunState {
-    /// Returns whether a call is refused while the breaker of its tool is open. What undoes a write is tried nevertheless, and so
-    /// is every call of a run without a mode.
+    /// Returns whether a call is refused while the breaker of its tool is open. A call that undoes a write is made
+    /// nevertheless, and so is every call of a run without a mode.
     pub fn obeys_breakers(&self, call: &CallState) -> bool {
         self.settings().mode.is_some() && call.undoes.is_none()
     }
 
-    /// The tools that a step is expected to call, of whose health its beginning tells; none in a run without a mode.
+    /// The tools that a step is expected to call, whose health is reported when it begins; none in a run without a
+    /// mode.
     pub fn tools_to_forecast(&self, step: u32) -> BTreeSet<&str> {
         let step = self.steps.get(&step).filter(|_| self.settings().mode.is_some());
         let tools = step.map(|step| {

@@ -105,12 +105,12 @@ impl RunState {
         self.consultations.values().map(|consultation| consultation.voters as usize).sum()
     }
 
-    /// The votes of a decision that is opened count at once, so that all of them are within the bound.
+    /// Counts the votes of a decision when it is opened, so that all of them are within the bound.
     pub(super) fn count_votes(&mut self, voters: u32) {
         self.consulted += if voters > 1 { voters } else { 0 };
     }
 
-    /// Nobody was asked for the votes that were counted.
+    /// Takes back the votes that were counted and that no model was asked for.
     pub(super) fn uncount_votes(&mut self, number: u32) {
         let unasked = self
             .consultations
@@ -121,7 +121,7 @@ impl RunState {
 }
 
 impl ConsultationState {
-    /// The alternatives that were voted for, by voter.
+    /// The alternatives that received votes, by voter.
     fn options_voted_for(&self) -> Vec<u32> {
         self.votes.values().map(|vote| vote.at).collect()
     }

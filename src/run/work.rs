@@ -81,7 +81,7 @@ impl StepWork {
     }
 }
 
-/// What a model returned, as a text: its only text, or JSON.
+/// A model's output as text: its only text, or JSON.
 fn text_of(output: &Value) -> String {
     let fields = output.as_object().map(|fields| fields.values().collect::<Vec<_>>()).unwrap_or_default();
     match fields.as_slice() {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::program::ProgramLimits;
 use crate::setting::{SettingProblem, SettingsReview};
 
-/// The most calls of a program: what `execution.max_calls` may be, which bounds it otherwise.
+/// Maximum number of calls of a program: what `execution.max_calls` may be, which bounds it otherwise.
 const MAX_CALLS: u32 = 256;
 
 /// Bytes of a mebibyte.
@@ -17,7 +17,7 @@ const MIB: u64 = 1024 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// The most worker processes at once.
+    /// Maximum number of worker processes.
     pub workers: usize,
     /// Milliseconds that an execution may take.
     pub time_ms: u64,
@@ -25,7 +25,7 @@ pub struct Options {
     pub total_ms: u64,
     /// Mebibytes that an execution may use.
     pub memory_mib: u64,
-    /// The most milliseconds that an execution waits for a worker.
+    /// Maximum number of milliseconds that an execution waits for a worker.
     pub wait_ms: u64,
     /// The program whose `sandbox-worker` is the worker. The program `proscenium` uses itself if this is absent; a
     /// library has no worker then.

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use crate::fairness::{FairPermit, FairPermits, SharedPlaces, Sharers};
 use crate::mutex::lock;
 
-/// The most executions that wait for a place.
+/// Maximum number of executions that wait for a place.
 const MAX_WAITING: usize = 1_000;
 
 /// From how many places on some are left free for other tenants. An execution is short: with fewer places, turns are

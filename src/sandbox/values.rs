@@ -16,7 +16,7 @@ pub(super) fn to_json(value: MontyObject, left: &mut usize) -> Result<Value, Str
     Ok(json)
 }
 
-/// The most bytes that a text takes in JSON.
+/// Maximum number of bytes that a text takes in JSON.
 fn written_bytes(text: &str) -> usize {
     let escaped = text.bytes().filter(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\')).count();
     text.len() + 5 * escaped + 2

@@ -9,7 +9,7 @@ use super::{SceneTool, parameters};
 use crate::adapt::{AlternativeTool, MAX_ALTERNATIVES};
 use crate::nearest::{did_you_mean, name_list};
 
-/// Most characters of the criteria by which a model chooses.
+/// Maximum length of the criteria by which a model chooses, in characters.
 const MAX_CRITERIA: usize = 300;
 
 pub(super) struct DeclaredAlternatives {
@@ -17,8 +17,8 @@ pub(super) struct DeclaredAlternatives {
     pub(super) choose_by: Option<Located<String>>,
 }
 
-/// The checked alternatives of `tool`, whose scene has `tools`, and by what a model chooses among them. Those that are
-/// wrong are reported and left out.
+/// The checked alternatives of `tool`, whose scene has `tools`, and the criteria by which a model chooses among them.
+/// Invalid ones are reported and left out.
 pub(super) fn check(
     tools: &[SceneTool],
     tool: &SceneTool,
@@ -99,7 +99,7 @@ fn check_one(
     })
 }
 
-/// The tool with the name, if it may stand in for `tool`.
+/// The tool with this name, if it may replace `tool`.
 fn alternative_tool<'a>(
     tools: &'a [SceneTool],
     tool: &SceneTool,
@@ -141,7 +141,7 @@ fn alternative_tool<'a>(
     Some(by)
 }
 
-/// What is wrong with the arguments, each with its remedy.
+/// The problems of the arguments, each with its remedy.
 fn argument_problems(tool: &SceneTool, by: &SceneTool, map: &Map<String, Value>) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     let known: Vec<&str> = parameters::property_names(&by.parameters).collect();

@@ -20,10 +20,10 @@ const MAX_QUOTED: usize = 80;
 /// Parses `raw` and validates it against the tool's schema.
 ///
 /// An empty text and `null` mean `{}`. A doubly encoded object (JSON text inside a JSON string) is
-/// accepted, as is JSON with trailing commas, comments or single quotes, but no number that JSON does not have: it would be
-/// read as null, and the call made without it. Many models write `null` for an
-/// absent optional argument; it is removed if the schema does not allow `null`. A whole number that is written with a
-/// fraction (`9.0`) becomes an integer where the schema has one: not every back end takes it. Properties that the schema
+/// accepted, as is JSON with trailing commas, comments or single quotes, but no number that JSON cannot express: it
+/// would be read as null, and the call would be made without it. Many models write `null` for an absent optional
+/// argument; it is removed if the schema does not allow `null`. A whole number that is written with a fraction (`9.0`)
+/// becomes an integer if the schema has one, because not every back end accepts a fraction. Properties that the schema
 /// does not name are refused only with `additionalProperties: false`.
 ///
 /// The error's message lists every violation with its JSON pointer, the expected value and, for enums, the

@@ -62,7 +62,8 @@ impl SceneBuilder {
         self
     }
 
-    /// What users read of it in one language (such as `it`) where they ask what can be done; the description by default.
+    /// What users read about it in one language (such as `it`) when they ask what can be done; the description by
+    /// default.
     pub fn about(mut self, language: &str, text: &str) -> Self {
         self.draft.about.insert(language.to_owned(), Located::without_line(text.to_owned()));
         self
@@ -167,7 +168,7 @@ impl SceneBuilder {
     }
 }
 
-/// Returns what faults of a scene built in Rust name in place of a file.
+/// Returns the label of a scene built in Rust, which its faults have in place of a file.
 pub(super) fn label(name: &str) -> String {
     format!("scene {name:?}")
 }

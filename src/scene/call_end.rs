@@ -67,7 +67,7 @@ impl SceneTool {
     /// The end of a read whose result is not as its tool declares or its step expects: it has failed.
     ///
     /// # Errors
-    /// Not an end: the result counts. A write was done, so what its result breaches is only noted.
+    /// The breaches of a result that counts nevertheless: a write was done, so they are only noted.
     fn judged(&self, terms: ResultTerms<'_>, result: &Value) -> Result<CallEnd, Vec<String>> {
         let declared = terms.is_judged.then_some(&self.expectations);
         let all = declared.into_iter().chain(terms.expected);
@@ -103,7 +103,7 @@ impl SceneTool {
         outcome.into()
     }
 
-    /// The end of a call that began and whose tool did not end it: a write may have taken effect.
+    /// The end of a call that began and that its tool did not finish: a write may have taken effect.
     pub(crate) fn end_unfinished(&self, code: &str, message: String) -> CallEnd {
         let class = if code == "tool.timeout" { FaultClass::Timeout } else { FaultClass::Other };
         let outcome = match self.effect {
@@ -118,7 +118,7 @@ impl SceneTool {
 }
 
 impl CallEnd {
-    /// The end of a call of which the tool looked at these documents.
+    /// The end of a call whose tool read these documents.
     pub(crate) fn with_documents(mut self, documents: Vec<DocumentId>) -> Self {
         if !documents.is_empty() {
             self.notes.get_or_insert_default().documents = documents;
@@ -135,8 +135,8 @@ impl CallEnd {
         self
     }
 
-    /// The end of a program's read: a result that is not stored whole is none, since the program would compute with a
-    /// part of it.
+    /// The end of a program's read. A result that is not stored whole counts as a failure, because the program would
+    /// compute with a part of it.
     pub(crate) fn whole_or_failed(self) -> Self {
         match self.outcome {
             Outcome::Ok { .. } if !self.is_whole => {

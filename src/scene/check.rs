@@ -46,8 +46,7 @@ const RESERVED: [&str; 10] = [
     ADAPT_PLAN, PLAN_FLOW_PATH, REPORT_NODE,
 ];
 
-/// The surroundings that scenes may refer to: native tools, the network and the environment; and what reads their files of
-/// functions.
+/// What scenes may refer to: native tools, the network and the environment; and the reader of their `tools.py`.
 pub(super) struct CheckContext<'a> {
     pub(super) natives: &'a NativeTools,
     pub(super) policy: NetworkPolicy,
@@ -59,7 +58,7 @@ pub(super) struct CheckContext<'a> {
 }
 
 impl<'a> CheckContext<'a> {
-    /// That of scenes that are built in Rust: they refer to nothing of a configuration, and have no files.
+    /// For scenes built in Rust: they refer to no configuration and have no files.
     pub(super) fn of_builder(natives: &'a NativeTools) -> Self {
         Self {
             natives,
@@ -71,7 +70,7 @@ impl<'a> CheckContext<'a> {
     }
 }
 
-/// Reads no file of functions: nothing is a worker.
+/// Rejects every `tools.py`: there is no worker that could read it.
 pub(super) fn without_worker(source: &str) -> Result<ReadModule, Unavailable> {
     sandbox::read_module(&sandbox::Options::default(), source)
 }
@@ -135,7 +134,7 @@ pub(super) fn check(mut draft: SceneDraft, around: &CheckContext<'_>, report: &F
 }
 
 /// The tools of a scene that can be used, with the calls that undo theirs and the alternatives to them. `scene` is the
-/// approval that the scene requires.
+/// approval that the scene requires of its writes.
 fn check_tools(
     drafts: Vec<ToolDraft>,
     scene: ToolApproval,
@@ -190,7 +189,7 @@ pub(super) fn check_flow_name(name: &Located<String>, report: &FaultReport) {
     check_name("flow", name, report);
 }
 
-/// Words of `STATUS` are names.
+/// Checks that the words for `STATUS` are valid names.
 fn check_statuses(statuses: &[Located<String>], report: &FaultReport) {
     for status in statuses {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
@@ -201,7 +200,7 @@ fn check_statuses(statuses: &[Located<String>], report: &FaultReport) {
     }
 }
 
-/// Reads without a sentence at a level at which no model words their results.
+/// Warns about reads without a sentence, at a level at which no model words their results.
 fn check_level(level: Option<&Located<ExecutionLevel>>, tools: &[SceneTool], report: &FaultReport) {
     let Some(level) = level else { return };
     if level.value != ExecutionLevel::Basic {
@@ -305,7 +304,7 @@ fn no_parameters() -> Located<Value> {
     Located::without_line(json!({"type": "object", "properties": {}}))
 }
 
-/// A scene that summarises documents has no tools but for programs; any other has some.
+/// A scene that summarises documents has only tools for programs; any other scene has at least one tool.
 fn check_summarises(draft: &SceneDraft, report: &FaultReport) {
     let is_summary = |tool: &ToolDraft| matches!(tool.call, Some(CallDraft::Summary { .. }));
     if draft.summarises && !draft.tools.iter().all(is_summary) {
@@ -347,7 +346,7 @@ fn check_tool(
         check_responses(&mut draft, alternative, &shown, &parameters.value, report);
     let call = draft.call?;
     let summarises = matches!(call, CallDraft::Summary { .. });
-    // What is said of HTTP requests holds for functions in Python.
+    // The rules for HTTP requests apply to functions in Python as well.
     let terms = |assumed: Option<Effect>| {
         let effect = effect.or(assumed)?;
         Some(http::HttpToolTerms { parameters: &parameters.value, effect, repeat, timeout_ms })
@@ -377,8 +376,8 @@ fn check_tool(
     })
 }
 
-/// What is expected of the results of a tool with these parameters, and what is done about its failures. `alternative` as for
-/// [`check_tool`].
+/// The expectations of a tool's results and the policies for its failures, checked against its parameters.
+/// `alternative` as for [`check_tool`].
 fn check_responses(
     draft: &mut ToolDraft,
     alternative: Option<Option<u32>>,
@@ -413,7 +412,7 @@ fn tool_approval(effect: Effect, own: Option<ToolApproval>, scene: ToolApproval)
     }
 }
 
-/// Results that are to be interpreted, where a policy ends the call before.
+/// Warns about results that are to be interpreted if a policy ends the call before that.
 fn warn_of_unused_interpretation(policies: &ToolPolicies, tool: &str, report: &FaultReport) {
     if policies.interpret && adapt::is_final(FaultClass::BadData, Some(policies)) {
         let message =
@@ -424,7 +423,7 @@ fn warn_of_unused_interpretation(policies: &ToolPolicies, tool: &str, report: &F
     }
 }
 
-/// What a tool calls, and its source.
+/// The implementation of a tool, and its source.
 fn compile_call<'a>(
     call: CallDraft,
     shown: &str,
@@ -438,7 +437,7 @@ fn compile_call<'a>(
             (resolve_native_tool(&native, around, report)?, json!({"native": native.value}))
         }
         CallDraft::Http(draft) => {
-            // Where the effect is wrong, which was reported, the faults of the request are reported beside it.
+            // If the effect is invalid, which was reported, the faults of the request are reported as well.
             let terms = terms(Some(Effect::Read))?;
             (compile_http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
         }
@@ -557,7 +556,7 @@ fn resolve_native_tool(
     found
 }
 
-/// The tool that an HTTP request is.
+/// The implementation of an HTTP tool.
 pub(super) fn compile_http_tool(
     draft: &HttpDraft,
     terms: http::HttpToolTerms<'_>,
@@ -603,8 +602,7 @@ pub(super) fn compile_http_tool(
     }
 }
 
-/// Checks the texts of a request that are right by themselves: sentences about statuses, and braces that were meant for
-/// an argument.
+/// Checks the texts of a valid request: sentences about statuses, and braces that were probably meant for an argument.
 fn check_request_texts(draft: &HttpDraft, parameters: &Value, report: &FaultReport) {
     let lines = &draft.source_lines;
     for (status, texts) in &draft.spec.on_status {

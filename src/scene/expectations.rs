@@ -16,7 +16,7 @@ use crate::language::fold;
 use crate::plan::{ExpectedRange, StepExpectation};
 use crate::run::Effect;
 
-/// Most breaches that are kept of one result.
+/// Maximum number of breaches that are kept of one result.
 const MAX_BREACHES: usize = 20;
 
 /// The longest schema that a model is shown, in bytes of JSON.
@@ -52,7 +52,7 @@ impl ResultSchema {
     /// Compiles a JSON Schema 2020-12. References out of it are not followed.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why it is not a valid schema.
     pub fn new(written: Value) -> Result<Self, String> {
         let options = jsonschema::options().with_draft(jsonschema::Draft::Draft202012).offline();
         let built =
@@ -61,7 +61,7 @@ impl ResultSchema {
     }
 }
 
-/// Bounds of a number, both included.
+/// Bounds of a number, both inclusive.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NumberRange {
     /// The least value.
@@ -95,7 +95,7 @@ impl ToolExpectations {
         })
     }
 
-    /// In which ways a result of a call with `arguments` is not as expected; empty if it is.
+    /// How a result of a call with `arguments` breaks the expectations; empty if it does not.
     pub fn breaches(&self, arguments: &Value, result: &Value) -> Vec<String> {
         let empty = self.not_empty.iter().filter(|place| is_empty(result.pointer(place)));
         let mut found: Vec<String> = empty.map(|place| format!("{} is empty", named(place))).collect();
@@ -130,8 +130,8 @@ impl ToolExpectations {
         self.interpret && self.schema.as_ref().is_some_and(|schema| !schema.validator.is_valid(result))
     }
 
-    /// Returns what is expected at which places and does not hold for a result of a call with `arguments`, without any of its
-    /// values; empty if it is as expected.
+    /// Returns which expectations a result of a call with `arguments` breaks, by place and without any of its values;
+    /// empty if it breaks none.
     pub fn broken_places(&self, arguments: &Value, result: &Value) -> Vec<String> {
         let mut broken: Vec<String> = Vec::new();
         if let Some(schema) = &self.schema {
@@ -168,7 +168,7 @@ fn general(place: &str) -> String {
 }
 
 impl NumberRange {
-    /// Why a value is out of bounds. A value that is absent or null is no breach.
+    /// Why a value is out of bounds. An absent or null value is within bounds.
     fn breach(self, value: &Value) -> Option<String> {
         let Some(number) = value.as_f64() else {
             return (!value.is_null()).then(|| "is no number".to_owned());
@@ -193,8 +193,8 @@ fn is_empty(value: Option<&Value>) -> bool {
     }
 }
 
-/// Whether a result repeats an argument: texts without regard to case, accents and blanks, numbers by value, days by the
-/// calendar.
+/// Whether a result repeats an argument: texts are compared without case, accents and blanks, numbers by value, days by
+/// the calendar.
 fn is_same(asked: &Value, told: &Value) -> bool {
     match (asked, told) {
         (Value::String(a), Value::String(b)) => match (day(a), day(b)) {

@@ -1,5 +1,5 @@
-//! Reads a `flow.toml`. A flow becomes a scene of the catalogue that models are not shown: its tools are what its nodes
-//! call by themselves.
+//! Reads a `flow.toml`. A flow becomes a scene of the catalogue that models do not see: its tools are those that its
+//! nodes call by themselves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::flow::{
 use crate::run::Effect;
 use crate::tools::{Tool, ToolContext, ToolError, phrase};
 
-/// What is appended to the name of a model's node in the name of the tool that is called where no model answers.
+/// The suffix that makes the name of a model's node the name of its fallback tool, which is called if no model answers.
 const FALLBACK_SUFFIX: &str = "_fallback";
 
 /// How many of its examples planners see, who choose among scenes and flows: the first ones. Paths are planned with all.
@@ -57,7 +57,7 @@ pub fn fallback_tool(node: &str) -> String {
 /// The lines of a flow's parts: of keys of the flow, and of nodes and their keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlowLines {
-    /// The line of what has none of its own; `None` for a flow built in Rust.
+    /// The line for parts that have none of their own; `None` for a flow built in Rust.
     first: Option<u32>,
     flow: BTreeMap<&'static str, Option<u32>>,
     nodes: BTreeMap<String, NodeLines>,
@@ -85,7 +85,7 @@ pub(super) struct FlowDraft {
     pub(super) name: Option<Located<String>>,
     pub(super) lines: FlowLines,
     pub(super) flow: Option<Flow>,
-    /// What its nodes call by themselves.
+    /// The tools that its nodes call by themselves.
     pub(super) tools: Vec<ToolDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
@@ -250,7 +250,7 @@ fn parse_kind(
     }
 }
 
-/// A node that asks a model. Its tools check the reply, and take the model's place where none answers.
+/// A node that asks a model. Its tools check the reply, and replace the model if none answers.
 fn parse_model_node(
     fields: &mut TableReader<'_>,
     node: &Node,
@@ -352,7 +352,8 @@ pub(super) fn check_questions(node: &str, question: &LocatedTexts, line: Option<
     }
 }
 
-/// Returns what is approved and passed on, but not what only says what a list may contain (`values`, by list).
+/// Returns the inputs that are approved and passed on, without those that only list what a list may contain (`values`,
+/// by list).
 pub(super) fn outputs_of_approval(node: &mut Node, values: &BTreeMap<String, String>) {
     if node.outputs.is_empty() {
         let only_listed = |name: &String| !values.contains_key(name) && values.values().any(|of| of == name);

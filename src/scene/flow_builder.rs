@@ -47,7 +47,7 @@ pub struct NodeBuilder {
     timeout_ms: Option<u64>,
     max_result_bytes: Option<u64>,
     say: BTreeMap<String, String>,
-    /// What was set and is not for this kind of node, with the kind that it is for.
+    /// Settings that do not apply to this kind of node, each with the kind that it is for.
     misplaced: Vec<(&'static str, &'static str)>,
 }
 
@@ -130,7 +130,7 @@ impl FlowBuilder {
         self
     }
 
-    /// Most nodes that one execution enters, 1 to 1000; 24 by default.
+    /// Maximum number of nodes that one execution enters, 1 to 1000; 24 by default.
     pub fn max_node_steps(mut self, max: u32) -> Self {
         self.flow.max_node_steps = max;
         self
@@ -196,7 +196,7 @@ impl FlowBuilder {
     }
 }
 
-/// Returns what faults of a flow built in Rust name in place of a file.
+/// Returns the label of a flow built in Rust, which its faults have in place of a file.
 pub(super) fn label(name: &str) -> String {
     format!("flow {name:?}")
 }

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How little the first places count more than later ones; the value of the paper.
+/// How little the first ranks count more than later ones; the value of the paper.
 const K: f64 = 60.0;
 
-/// How many of the best scenes of each ranking come first, whatever the others say: a scene that one ranking has first
-/// would otherwise follow all that two rankings have among the first sixty.
+/// How many of the best scenes of each ranking come first, whatever the other rankings say. Otherwise a scene that only
+/// one ranking has first would follow all scenes that two rankings have among the first sixty.
 const SURE: usize = 6;
 
-/// The places of all scenes of `rankings`, best first: the best of each ranking in turn, then the others by their
+/// The indexes of all scenes of `rankings`, best first: the best ones of each ranking in turn, then the others by their
 /// reciprocal rank fusion.
 pub(super) fn combine(rankings: &[Vec<usize>]) -> Vec<usize> {
     let best =

@@ -102,7 +102,7 @@ impl SceneFolder {
     }
 }
 
-/// What `scenes.dir` begins with where it names a folder inside the program.
+/// The prefix of `scenes.dir` that means a folder inside the program.
 const SHIPPED: &str = "shipped:";
 
 /// The name of a folder of scenes inside the program, where `dir` is one: `shipped:NAME`.
@@ -150,8 +150,8 @@ impl EmbeddedScenes {
 }
 
 /// Loads all scenes of a configuration: the built-in ones, those of `options.dir`, those of `folders`, and then those built
-/// in Rust, with the settings of the configuration merged in. Secrets are read from the process's environment, and files of
-/// functions (`tools.py`) by `read_module`.
+/// in Rust, with the settings of the configuration merged in. Secrets are read from the process's environment, and
+/// `tools.py` files by `read_module`.
 pub fn load(
     options: &Options,
     read_module: &dyn Fn(&str) -> Result<ReadModule, Unavailable>,
@@ -194,7 +194,7 @@ pub fn load_dir(path: &Path, natives: &NativeTools, policy: &NetworkPolicy) -> L
 /// Looks up the value of an environment variable.
 type EnvironmentLookup<'a> = Box<dyn Fn(&str) -> Option<String> + 'a>;
 
-/// Reads a file of functions.
+/// Reads a `tools.py`.
 type ModuleReading<'a> = Box<dyn Fn(&str) -> Result<ReadModule, Unavailable> + 'a>;
 
 /// Loads scenes from folders.
@@ -219,13 +219,13 @@ impl<'a> SceneLoader<'a> {
         }
     }
 
-    /// Sets what reads files of functions (`tools.py`): the worker of these settings, for each file in a process of its own.
+    /// Sets the sandbox that reads `tools.py` files: its worker reads each file in a separate process.
     #[must_use]
     pub fn sandbox(self, options: sandbox::Options) -> Self {
         self.modules(move |source| sandbox::read_module(&options, source))
     }
 
-    /// Sets what reads files of functions, in place of the worker of the sandbox.
+    /// Sets the function that reads `tools.py` files, in place of the worker of the sandbox.
     #[must_use]
     pub fn modules(mut self, read: impl Fn(&str) -> Result<ReadModule, Unavailable> + 'a) -> Self {
         self.modules = Box::new(read);
@@ -359,7 +359,8 @@ impl SceneCollector {
         self.faults.extend(report.into_faults());
     }
 
-    /// Checks what the flows call of scenes, once all are known. A flow that calls what is not there is unusable.
+    /// Checks the tools of scenes that flows call, once all scenes are known. A flow that calls a missing tool is
+    /// unusable.
     fn link_flows(&mut self) {
         let mut unusable = Vec::new();
         for scene in &self.scenes {
@@ -529,7 +530,8 @@ fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
     (folders, report.into_faults())
 }
 
-/// A file of a folder whose name is nearly that of a scene or a flow, such as `Scene.toml` or `scene.toml.txt`, and that name.
+/// Finds a file of a folder whose name is nearly that of a scene or a flow, such as `Scene.toml` or `scene.toml.txt`,
+/// and the right name.
 fn misnamed(folder: &Path) -> Option<(String, &'static str)> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut names: Vec<String> =
@@ -562,8 +564,8 @@ fn read_folder(path: &Path, report: &FaultReport) -> Option<SceneFolder> {
     Some(SceneFolder { label: path.display().to_string(), files })
 }
 
-/// Reads at most one byte more than allowed, so that an oversized file is detected. What is no file is not opened: a pipe
-/// could wait for ever for somebody who writes to it.
+/// Reads at most one byte more than allowed, so that an oversized file is detected. Only regular files are opened:
+/// opening a pipe could wait for ever for a writer.
 fn read_bounded(file: &Path) -> std::io::Result<Vec<u8>> {
     use std::io::Read;
     if !file.metadata()?.is_file() {

@@ -65,8 +65,8 @@ pub struct Scene {
     pub name: String,
     /// Its purpose, as the planner reads it.
     pub description: String,
-    /// What users read of it where they ask what can be done, by language. It decides nothing, so it is not part of the
-    /// definition that is hashed.
+    /// What users read about it, by language, when they ask what can be done. It has no effect on decisions, so it is
+    /// not part of the definition that is hashed.
     #[serde(skip)]
     pub about: BTreeMap<String, String>,
     /// The instructions for its model.
@@ -84,7 +84,8 @@ pub struct Scene {
     /// The tables that it declares for programs and for its tools.
     #[serde(skip_serializing_if = "no_tables")]
     pub tables: Arc<SceneTables>,
-    /// What programs call about these tables, and the commit of what they stage. No model and no plan is offered them.
+    /// The functions of programs for these tables, and the commit of staged changes. They are not offered to models or
+    /// plans.
     #[serde(skip)]
     pub table_tools: Vec<SceneTool>,
     /// Which of its writes the user has to confirm, if different from the configuration.
@@ -110,8 +111,8 @@ pub struct Scene {
     pub mixed_writes: bool,
     /// Its tools, in the order of the file.
     pub tools: Vec<SceneTool>,
-    /// The flow that it stands for: plans name it as they name a scene. Its tools are what the flow's nodes call by
-    /// themselves; no model is shown them.
+    /// The flow that it stands for: plans name it as they name a scene. Its tools are those that the flow's nodes call
+    /// by themselves, and models do not see them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
 }
@@ -231,9 +232,11 @@ impl ToolApproval {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
-    /// The scenes whose tools no planner sees, with these: those that stand for flows, and those that summarise documents.
+    /// The scenes whose tools planners do not see, with these tools: those that stand for flows, and those that
+    /// summarise documents.
     apart: Vec<Arc<Scene>>,
-    /// Of a view without some tools: the scenes with these tools, unless an alternative is declared that is left.
+    /// In a view without some tools: the scenes with the missing tools, except those for which a declared alternative
+    /// is left.
     switched_off: Vec<Scene>,
     known: Arc<OnceLock<KnownScenes>>,
     /// Without and with descriptions of arguments.
@@ -289,8 +292,8 @@ impl Catalogue {
         let by_name: BTreeMap<String, Arc<Scene>> =
             scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
         let apart = by_name.values().filter(|scene| is_apart(scene)).cloned().collect();
-        // Planners see what a flow is for, and none of the tools that its nodes call by themselves; nor those of a scene whose
-        // steps call none.
+        // Planners see the purpose of a flow, but not the tools that its nodes call by themselves; nor those of a scene
+        // whose steps call none.
         let planned = |scene: Arc<Scene>| match is_apart(&scene) {
             true => Arc::new(Scene { tools: Vec::new(), ..Scene::clone(&scene) }),
             false => scene,
@@ -368,7 +371,7 @@ impl Catalogue {
         }
     }
 
-    /// The scenes with those of their tools that this view lacks, and that no declared alternative stands in for.
+    /// The scenes with those of their tools that this view lacks and that no declared alternative replaces.
     pub(crate) fn switched_off(&self) -> &[Scene] {
         &self.switched_off
     }
@@ -465,8 +468,8 @@ impl Scene {
         self.tool(name).or_else(|| self.table_tools.iter().find(|tool| tool.name == name))
     }
 
-    /// Returns the text of its embedding: name, description, examples and tools. What says most comes first, since a long
-    /// text is cut.
+    /// Returns the text of its embedding: name, description, examples and tools. The most characteristic parts come
+    /// first, because a long text is cut.
     pub fn embedded_text(&self) -> String {
         let mut text = format!("{}: {}", self.name, self.description);
         for example in &self.examples {

@@ -251,7 +251,7 @@ fn check_implementation(fields: &TableReader<'_>) {
     }
 }
 
-/// What a tool is, where it is neither native nor an HTTP request.
+/// The kind of a tool that is neither native nor an HTTP request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolKind {
     Python,
@@ -277,7 +277,7 @@ fn parse_python(fields: &mut TableReader<'_>, kind: Option<&Located<ToolKind>>) 
     Some(PythonDraft { line, function, host, requests, has_tables: false, file: ToolsFile::default() })
 }
 
-/// What functions in Python read over HTTP, by name.
+/// The HTTP requests that functions in Python can make, by name.
 fn parse_requests(mut fields: TableReader<'_>) -> Vec<RequestDraft> {
     let mut requests = Vec::new();
     for NamedTable { key, mut table, source, lines } in fields.named_tables() {

@@ -1,4 +1,5 @@
-//! Checks the tools of a scene that are functions in Python, and the `tools.py` that has them. Nothing of it is executed.
+//! Checks the tools of a scene that are functions in Python, and the `tools.py` that defines them. Nothing of it is
+//! executed.
 
 use std::sync::Arc;
 
@@ -37,7 +38,7 @@ pub(super) enum ToolsFile {
     Read(Arc<ReadToolsFile>),
 }
 
-/// The text of a `tools.py`, and what it has.
+/// The text of a `tools.py`, and its definitions.
 #[derive(Debug)]
 pub(super) struct ReadToolsFile {
     source: Arc<str>,
@@ -85,7 +86,7 @@ pub(super) fn read_file(draft: &mut SceneDraft, around: &CheckContext<'_>, repor
     }
 }
 
-/// Warns of a file of functions without a tool that is one.
+/// Warns about a `tools.py` without a tool that uses it.
 pub(super) fn warn_of_unused(has_file: bool, report: &FaultReport) {
     if has_file {
         let inside = report.beside(TOOLS_FILE);
@@ -148,7 +149,8 @@ fn check_uses(module: &PythonModule, declared: &[String], inside: &FaultReport) 
     }
 }
 
-/// The tool that a function is, and its source. Of the terms, all that HTTP requests have hold for functions.
+/// The implementation and the source of a tool that is a function in Python. All rules for HTTP requests apply to
+/// functions as well.
 pub(super) fn compile(
     draft: PythonDraft,
     tool: &str,
@@ -290,7 +292,7 @@ fn find<'m>(
     None
 }
 
-/// How a function with these parameters begins.
+/// The first line of a function with these parameters.
 fn signature(function: &str, parameters: &Value) -> String {
     let all = names::parameters(parameters).into_iter().map(|(name, python)| {
         let default = if names::is_required(parameters, name) { "" } else { "=None" };
@@ -299,7 +301,7 @@ fn signature(function: &str, parameters: &Value) -> String {
     format!("def {function}({}):", all.collect::<Vec<_>>().join(", "))
 }
 
-/// Checks that a function takes exactly what the schema of its tool has.
+/// Checks that the parameters of a function are exactly those of its tool's schema.
 fn check_parameters(function: &ModuleFunction, tool: &str, parameters: &Value, inside: &FaultReport) {
     let expected = names::parameters(parameters);
     let own = |name: &str| function.parameters.iter().find(|own| own.name == name);

@@ -1,4 +1,4 @@
-//! Checks the sentences of tools: about results, before writes, and about what a back end answers.
+//! Checks the sentences of tools: about results, before writes, and for statuses of a back end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ pub(super) fn checked_about(texts: LocatedTexts, report: &FaultReport) -> BTreeM
     texts.into_iter().map(|(language, text)| (language, text.value.trim().to_owned())).collect()
 }
 
-/// Checks one sentence of `tool`, whatever it sees: its language, its syntax and its filters.
+/// Checks one sentence of `tool`, without regard to its variables: its language, its syntax and its filters.
 pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<String>, report: &FaultReport) {
     check_language(language, template.line, report);
     if let Err(error) = phrase::check_template(&template.value) {

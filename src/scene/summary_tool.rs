@@ -1,4 +1,4 @@
-//! Checks tools of `kind = "summary"`: what they declare by themselves is their name and description.
+//! Checks tools of `kind = "summary"`, which declare only their name and description.
 
 use super::document::Located;
 use super::draft::{CallDraft, ExpectDraft, ToolDraft};

@@ -61,7 +61,7 @@ struct RecordsDraft {
     checks: Vec<Located<String>>,
 }
 
-/// The kinds of columns. The scale of a decimal is a key of its own.
+/// The types of columns. The scale of a decimal has a key of its own.
 const KINDS: [(&str, ColumnKind); 6] = [
     ("text", ColumnKind::Text),
     ("integer", ColumnKind::Integer),
@@ -351,7 +351,7 @@ impl TableChecker<'_> {
         Some(EntryRule { table: other.name.clone(), by, amounts, checks })
     }
 
-    /// What holds for entries beside the rows whose changes they are.
+    /// Checks the tables of entries beside the rows whose changes they record.
     fn entry_checks(
         &self,
         drafts: &[Located<String>],
@@ -387,7 +387,7 @@ impl TableChecker<'_> {
             self.error(rows.line, "table_rows", message, "write rows = [{ … }, { … }]");
             return;
         };
-        // Without its key, no row can be told from another.
+        // Without a key, rows cannot be told apart.
         if table.key.is_empty() || table.key.iter().any(|name| table.column(name).is_err()) {
             return;
         }
@@ -413,7 +413,7 @@ impl TableChecker<'_> {
     }
 }
 
-/// The functions of programs about the scene's tables, and the commit. Their names are not those of other tools.
+/// The functions of programs for the scene's tables, and the commit. Their names must differ from those of other tools.
 pub(super) fn functions(
     tables: &SceneTables,
     tools: &[Located<String>],
@@ -431,7 +431,7 @@ pub(super) fn functions(
     let read = |name: &'static str| {
         SceneTool::dynamic(name, "Reads a table.", Effect::Read, open(), TableFunction(name))
     };
-    // A yes covers the commit under these tables.
+    // An approval covers the commit with these definitions of tables.
     let about = format!("Commits what was staged. {}", serde_json::to_string(tables).unwrap_or_default());
     let commit = SceneTool::dynamic(COMMIT, &about, Effect::Write, open(), TableCommit)
         .say("en", "Changed: {{ rows | join(\"; \") }}.")
@@ -503,7 +503,7 @@ columns = [
         let items = scene.tables.table("items").unwrap();
         assert_eq!((items.columns.len(), items.initial.len()), (3, 2));
         assert_eq!(items.initial[1]["weight"].to_json(), serde_json::json!("0.250"));
-        // What a waiting program compares is written as before the rule had checks.
+        // The definition must be written as before rules had checks, because waiting programs compare it.
         let records = serde_json::to_value(&scene.tables.table("sales").unwrap().records).unwrap();
         let same =
             serde_json::json!({"table": "items", "by": {"sku": "sku"}, "amounts": {"change": "stock"}});

@@ -67,7 +67,7 @@ pub(super) struct Answers {
 struct QuestionCounts {
     /// By the beginning of the identity.
     by_identity: HashMap<u64, u32>,
-    /// The most questions in it.
+    /// Maximum number of questions in it.
     max: usize,
     /// Of all questions beyond these.
     others: u64,

@@ -94,7 +94,7 @@ pub struct SimulatorCounts {
     pub late: BTreeMap<String, u64>,
     /// Requests in progress.
     pub in_flight: u64,
-    /// The most requests that were in progress at once.
+    /// Maximum number of requests that were in progress at once.
     pub peak_in_flight: u64,
 }
 
@@ -178,7 +178,7 @@ impl Counts {
         })
     }
 
-    /// Counts a request as in progress if there is room for it among `most`; returns whether there is.
+    /// Counts a request as in progress if there is room for it among `max`; returns whether there is.
     pub(super) fn begin(&self, max: usize) -> bool {
         let room = |now: u64| (now < max as u64).then_some(now + 1);
         let before = self.in_flight.fetch_update(Relaxed, Relaxed, room);

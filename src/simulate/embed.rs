@@ -12,7 +12,7 @@ use crate::run::Purpose;
 
 /// The numbers of a vector.
 const DIMENSIONS: usize = 64;
-/// The most texts of one request.
+/// Maximum number of texts of one request.
 const MAX_INPUTS: usize = 2_048;
 
 #[derive(Deserialize)]

@@ -14,7 +14,7 @@ pub struct Profile {
     pub seed: u64,
     /// Maximum number of requests in progress; more are refused with status 503.
     pub max_in_flight: usize,
-    /// Maximum number of bytes of a request.
+    /// Maximum size of a request, in bytes.
     pub max_body_bytes: usize,
     /// Milliseconds for replies in progress when it is stopped.
     pub drain_ms: u64,

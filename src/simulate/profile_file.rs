@@ -12,7 +12,7 @@ use super::question;
 use crate::run::Purpose;
 use crate::scene::{FaultReport, Located, Presence, SceneFault, TableReader, read_toml};
 
-/// The most entries of a script.
+/// Maximum number of entries of a script.
 const MAX_SCRIPT: usize = 1_000;
 
 const SHAPES: [(&str, LatencyShape); 3] = [
@@ -217,7 +217,7 @@ fn millis(table: &mut TableReader<'_>, key: &'static str, to: &mut u64) {
     bounded(table, key, 0..=600_000, to);
 }
 
-/// Reads a number from 0 to `most`; faults are reported.
+/// Reads a number from 0 to `max`; faults are reported.
 fn decimal(table: &mut TableReader<'_>, key: &'static str, max: f64, to: &mut f64) {
     let Some(Located { value, line }) = table.decimal(key) else { return };
     if (0.0..=max).contains(&value) {

@@ -68,7 +68,7 @@ pub(super) struct WireQuestion {
     pub(super) is_streamed: bool,
     /// Whether a stream is to end with its usage.
     pub(super) with_usage: bool,
-    /// The most tokens of the reply.
+    /// Maximum number of tokens of the reply.
     pub(super) max_tokens: Option<u64>,
     /// Whether the arguments of the forced function are the text of the reply (`response_format`).
     pub(super) as_text: bool,

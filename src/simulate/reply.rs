@@ -130,7 +130,7 @@ impl SimulatedReply {
         Bytes::from(body.to_string())
     }
 
-    /// The reply as at most `most` events (4 or more), and the end of the stream behind the last of them.
+    /// The reply as at most `max` events (4 or more), and the end of the stream behind the last of them.
     pub(super) fn events(&self, max: usize, with_usage: bool) -> Vec<ReplyPiece> {
         let with_usage = with_usage && self.usage_reported;
         let mut deltas = self.deltas(max.saturating_sub(1 + usize::from(with_usage)).max(2));
@@ -211,7 +211,7 @@ fn whole_call(index: Option<usize>, call: &ReplyCall) -> Value {
     whole
 }
 
-/// A text in at most `most` parts of about the same length.
+/// A text in at most `max` parts of about the same length.
 fn split(text: &str, max: usize) -> Vec<&str> {
     let size = text.len().div_ceil(max.max(1)).max(MIN_PIECE);
     let mut parts = Vec::new();
@@ -228,7 +228,7 @@ fn split(text: &str, max: usize) -> Vec<&str> {
     parts
 }
 
-/// A body in at most `most` pieces of the same length, which hold `tokens` together.
+/// A body in at most `max` pieces of the same length, which hold `tokens` together.
 pub(super) fn body_pieces(body: &Bytes, max: usize, tokens: u64) -> Vec<ReplyPiece> {
     let size = body.len().div_ceil(max.max(1)).max(1);
     let count = body.len().div_ceil(size).max(1) as u64;

@@ -42,7 +42,7 @@ use sqlite::SqliteDatabase;
 /// Longest time for opening a database and reading its schema.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most statements on one database at the same time.
+/// Maximum number of statements on one database at the same time.
 const MAX_CONCURRENT: usize = 64;
 
 /// A database that is only read. Clones share it.

@@ -156,7 +156,7 @@ pub fn table_function(dialect: Dialect, name: &str) -> Option<&'static [&'static
     }
 }
 
-/// The most characters that one call of a padding or formatting function may ask for.
+/// Maximum number of characters that one call of a padding or formatting function may ask for.
 pub const MAX_WIDTH: u64 = 1_000;
 
 /// Where the width is in the arguments of a padding function.

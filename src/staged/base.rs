@@ -50,7 +50,7 @@ pub(super) fn hash(value: &impl Serialize) -> Result<String, StagedError> {
     Ok(HEXLOWER.encode(&Sha256::digest(bytes)))
 }
 
-/// The versions of everything that was read. What was not read does not belong to it.
+/// The versions of everything that was read, and of nothing else.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReadBase {
     /// Rows that were read by their key; `None`: there was no such row.
@@ -59,7 +59,7 @@ pub struct ReadBase {
     pub ranges: Vec<RangeVersions>,
 }
 
-/// Something of a base that is not as it was.
+/// A part of a base that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseConflict {
     /// A row changed, was added or deleted.
@@ -129,7 +129,7 @@ impl ReadBase {
     /// Reads a base as it is written in JSON.
     ///
     /// # Errors
-    /// `staged.arguments` where it is none, and the faults of its keys and conditions.
+    /// `staged.arguments` if it is not a base, and the faults of its keys and conditions.
     pub fn read(tables: &SceneTables, base: &Value) -> Result<Self, StagedError> {
         let given: GivenBase = serde_json::from_value(base.clone())
             .map_err(|error| StagedError::new("staged.arguments", format!("the base is invalid: {error}")))?;
@@ -151,8 +151,8 @@ impl ReadBase {
         Ok(read)
     }
 
-    /// Returns what of this base is not as it was, where `current` is the same rows and ranges with their versions now. Empty
-    /// exactly if each row that was read, and each range, is unchanged.
+    /// Returns the parts of this base that have changed, where `current` has the same rows and ranges with their
+    /// present versions. Empty if and only if each row and each range that was read is unchanged.
     pub fn conflicts(&self, current: &Self) -> Vec<BaseConflict> {
         let rows = self.rows.iter().filter(|(place, version)| current.rows.get(place) != Some(version));
         let mut found: Vec<BaseConflict> = rows.map(|(place, _)| BaseConflict::Row(place.clone())).collect();

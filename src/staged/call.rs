@@ -54,7 +54,7 @@ struct GivenCall {
     values: Option<Map<String, Value>>,
 }
 
-/// The function by which the host commits what a program staged. No program calls it.
+/// The function by which the host commits the staged changes of a program. No program calls it.
 pub const COMMIT: &str = "commit";
 
 impl TableCall {
@@ -96,7 +96,7 @@ impl TableCall {
         }
     }
 
-    /// Returns what it needs of the store before it can be performed.
+    /// Returns what must be read from the store before it can be performed.
     ///
     /// # Errors
     /// Faults of the key of a new row.
@@ -177,7 +177,7 @@ impl StoredRow {
     /// Reads rows from a list of such objects.
     ///
     /// # Errors
-    /// `staged.arguments` where they are none, and the faults of their values.
+    /// `staged.arguments` if they are not rows, and the faults of their values.
     pub fn read_all(tables: &SceneTables, table: &str, rows: &Value) -> Result<Vec<Self>, StagedError> {
         #[derive(Deserialize)]
         struct Given {

@@ -66,7 +66,7 @@ impl WriteDiff {
     /// Reads a diff as it is written in JSON, and checks each value against its column.
     ///
     /// # Errors
-    /// `staged.arguments` where it is none, and the faults of its values.
+    /// `staged.arguments` if it is not a diff, and the faults of its values.
     pub fn read(tables: &SceneTables, diff: &Value) -> Result<Self, StagedError> {
         let wrong = |why: String| StagedError::new("staged.arguments", format!("the diff is invalid: {why}"));
         let given: Vec<GivenChange> =
@@ -94,7 +94,7 @@ impl WriteDiff {
         Ok(Self { changes })
     }
 
-    /// Returns what a person approves, as a hash: exactly these changes of exactly this state.
+    /// Returns the hash that a person's approval covers: exactly these changes of exactly this state.
     ///
     /// # Errors
     /// `staged.arguments` if they cannot be written.

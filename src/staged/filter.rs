@@ -9,7 +9,7 @@ use super::StagedError;
 use super::table::{TableDefinition, TableRow};
 use super::value::CellValue;
 
-/// The most values of a list.
+/// Maximum number of values of a list.
 const MAX_LIST: usize = 100;
 
 /// A test of one column.

@@ -33,11 +33,11 @@ pub use write_set::{HostValues, WriteSet};
 /// Bounds of one set of staged changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StagedLimits {
-    /// The most rows that it may have read.
+    /// Maximum number of rows that it may have read.
     pub read_rows: usize,
-    /// The most rows that it may change.
+    /// Maximum number of rows that it may change.
     pub changed_rows: usize,
-    /// The most bytes of all rows, as read and as changed, written as JSON.
+    /// Maximum number of bytes of all rows, as read and as changed, written as JSON.
     pub bytes: usize,
 }
 

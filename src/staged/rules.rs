@@ -15,7 +15,8 @@ use super::write_set::HostValues;
 /// The longest check of a row, in bytes.
 const MAX_CHECK: usize = 500;
 
-/// Without functions, filters and tests: comparisons and arithmetic alone. Arithmetic that overflows is an error.
+/// An environment without functions, filters and tests: only comparisons and arithmetic. Arithmetic that overflows is
+/// an error.
 static EXPRESSIONS: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::empty();
     environment.set_fuel(Some(10_000));
@@ -66,8 +67,8 @@ pub fn check_entry_expression(check: &str, own: &[&str], (other, of): (&str, &[&
     }
 }
 
-/// Whether an entry passes a check beside the row whose change it is; also where it uses `stated` and that is not known. One
-/// that cannot be computed is not passed.
+/// Whether an entry passes a check together with the changed row that it records. A check that uses `stated` passes if
+/// that is not known; one that cannot be computed does not pass.
 fn entry_holds(
     check: &str,
     entry: &TableRow,
@@ -95,7 +96,7 @@ fn entry_holds(
     compiled.eval(variables).is_ok_and(|result| result == Variable::from(true))
 }
 
-/// Returns whether a row passes a check. One that cannot be computed is not passed.
+/// Returns whether a row passes a check. A check that cannot be computed does not pass.
 pub(super) fn holds(check: &str, row: &TableRow) -> bool {
     let Ok(compiled) = EXPRESSIONS.compile_expression(check) else { return false };
     let used = compiled.undeclared_variables(false);
@@ -117,8 +118,9 @@ fn variable(cell: &CellValue) -> Variable {
 }
 
 impl SceneTables {
-    /// Checks that a whole diff keeps to what the tables declare: checks of rows, rows that are only added, columns that the host
-    /// fills, and entries of changes. `stated` are the amounts of money in the user's words, where they are known.
+    /// Checks a whole diff against the declarations of the tables: checks of rows, rows that are only added, columns
+    /// that the host fills, and entries of changes. `stated` are the amounts of money in the user's words, where they
+    /// are known.
     ///
     /// # Errors
     /// `staged.check`, `staged.append_only`, `staged.value` and `staged.rule`.
@@ -147,7 +149,8 @@ impl SceneTables {
     }
 }
 
-/// A new row has the host's values in the columns that it fills, and a changed row those that it had.
+/// Checks that a new row has the host's values in the columns that the host fills, and that a changed row keeps those
+/// that it had.
 fn check_filled(table: &TableDefinition, change: &RowChange, host: &HostValues) -> Result<(), StagedError> {
     let Some(after) = &change.after else { return Ok(()) };
     for column in &table.columns {
@@ -173,7 +176,7 @@ pub(super) fn append_only(table: &TableDefinition) -> StagedError {
     StagedError::new("staged.append_only", message)
 }
 
-/// The changed rows that need entries, by key: by how much each amount changes, and the row as it is then.
+/// The changed rows that need entries, by key: the change of each amount, and the row after the change.
 fn changed_rows<'d>(
     rule: &EntryRule,
     diff: &'d WriteDiff,
@@ -184,7 +187,7 @@ fn changed_rows<'d>(
     let of_table = diff.changes.iter().filter(|change| change.place.table == rule.table);
     let changed = of_table.filter_map(|change| {
         let delta = |column: &String| units(&change.after, column) - units(&change.before, column);
-        // A deleted row has the values that it had.
+        // A deleted row is compared with the values that it had.
         let row = change.after.as_ref().or(change.before.as_ref())?;
         let amounts: Vec<i128> = rule.amounts.values().map(delta).collect();
         Some((change.place.key.clone(), (amounts, row)))
@@ -192,7 +195,7 @@ fn changed_rows<'d>(
     changed.collect()
 }
 
-/// Each changed row has one entry with its amounts, and each entry a changed row.
+/// Checks that each changed row has one entry with its amounts, and each entry a changed row.
 fn check_entries(
     entries: &TableDefinition,
     rule: &EntryRule,

@@ -1,4 +1,4 @@
-//! Tables that a scene declares: columns, keys, checks, and what every row of them is held to.
+//! Tables that a scene declares: columns, keys, checks and rules.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::{StagedError, rules};
 /// A row: the value of each column.
 pub type TableRow = BTreeMap<String, CellValue>;
 
-/// A table that a scene declares for its programs and tools. Each tenant has rows of its own; no program sees the column
-/// that says whose a row is.
+/// A table that a scene declares for its programs and tools. Each tenant has its own rows; programs do not see the
+/// column that names the tenant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TableDefinition {
     /// Its name, unique in the scene.
@@ -23,12 +23,12 @@ pub struct TableDefinition {
     pub columns: Vec<ColumnDefinition>,
     /// The columns by which a row is found, in order. They never change.
     pub key: Vec<String>,
-    /// What holds for every row: minijinja expressions over its columns, such as `stock >= 0`. A decimal counts in its
+    /// Conditions on every row: minijinja expressions over its columns, such as `stock >= 0`. A decimal counts in its
     /// smallest units. A check with a column that is null is not made.
     pub checks: Vec<String>,
     /// Whether rows are only added.
     pub append_only: bool,
-    /// That its rows are the entries of changes of another table.
+    /// Set if its rows are the entries of changes of another table.
     pub records: Option<EntryRule>,
     /// The rows that a tenant begins with.
     pub initial: Vec<TableRow>,
@@ -45,7 +45,7 @@ pub struct ColumnDefinition {
     pub optional: bool,
     /// The texts that it may hold; empty: any.
     pub values: Vec<String>,
-    /// What the host puts into it when a row is added. Nobody else writes it.
+    /// The value that the host puts into it when a row is added; nothing else writes this column.
     pub filled: Option<FilledBy>,
 }
 
@@ -61,8 +61,8 @@ pub enum FilledBy {
     User,
 }
 
-/// That a table's rows are entries of the changes of another table: each row of that one that changes has exactly one new
-/// entry, which names it and says by how much; and no entry names anything else.
+/// Declares that a table's rows are entries of the changes of another table: each changed row of that table has exactly
+/// one new entry, which names it and says by how much it changed; and each entry belongs to such a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EntryRule {
     /// The other table.
@@ -71,14 +71,14 @@ pub struct EntryRule {
     pub by: BTreeMap<String, String>,
     /// By column of the entry, the column of the other table whose change it is.
     pub amounts: BTreeMap<String, String>,
-    /// What holds for every new entry: minijinja expressions over its columns, those of the changed row as it is then, under the
-    /// name of its table (`items.price_cents`), and `stated`, the amounts of money in the user's words, in hundredths. A check
-    /// with `stated` is made where these are known: for programs, before the commit.
+    /// Conditions on every new entry: minijinja expressions over its columns, those of the changed row as it is then,
+    /// under the name of its table (`items.price_cents`), and `stated`, the amounts of money in the user's words, in
+    /// hundredths. A check with `stated` is made where these are known: for programs, before the commit.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
 }
 
-/// Where a row is.
+/// The place of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct RowPlace {
     /// The table.
@@ -94,10 +94,10 @@ impl std::fmt::Display for RowPlace {
     }
 }
 
-/// A row as the store has it.
+/// A row as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StoredRow {
-    /// Its version, which no other state of a row at this place has.
+    /// Its version; no other state of a row at this place has the same.
     pub version: i64,
     /// Its values.
     pub values: TableRow,
@@ -184,7 +184,7 @@ impl TableDefinition {
         Ok(row)
     }
 
-    /// Where a row of this table is.
+    /// The place of a row of this table.
     pub fn place(&self, row: &TableRow) -> RowPlace {
         let key = self.key.iter().map(|name| row.get(name).cloned().unwrap_or(CellValue::Null)).collect();
         RowPlace { table: self.name.clone(), key }

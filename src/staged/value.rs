@@ -129,7 +129,7 @@ impl ColumnKind {
     /// Reads a value that is not null; `None` if it is not of this kind.
     pub fn read(self, value: &Value) -> Option<CellValue> {
         match (self, value) {
-            // What a person is shown of a change has to be what it is.
+            // A person must see the actual value of a change.
             (Self::Text, Value::String(text))
                 if text.len() <= MAX_TEXT && !text.chars().any(is_control_or_bidi) =>
             {
@@ -146,7 +146,7 @@ impl ColumnKind {
             (Self::Boolean, Value::Bool(value)) => Some(CellValue::Boolean(*value)),
             (Self::Day, Value::String(text)) => {
                 let day: Date = text.parse().ok()?;
-                // Only this form sorts as days do.
+                // Only this form sorts like the days.
                 (day.year() >= 0 && day.to_string() == *text).then(|| CellValue::Text(text.clone()))
             }
             (Self::Time, Value::String(text)) => {
@@ -159,7 +159,7 @@ impl ColumnKind {
     }
 }
 
-/// The smallest units of a decimal number in text; `None` if it has more decimals, or is none.
+/// The smallest units of a decimal number in text; `None` if it is not one or has more decimals.
 fn decimal_units(text: &str, scale: u8) -> Option<i64> {
     let (negative, digits) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
     let (whole, part) = match digits.split_once('.') {

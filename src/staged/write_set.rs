@@ -15,7 +15,7 @@ use super::{StagedError, StagedLimits};
 /// The values that the host knows and puts into the columns that it fills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostValues {
-    /// What no other set of staged changes has: ids of new rows begin with it.
+    /// An id that no other set of staged changes has; the ids of new rows begin with it.
     pub id: String,
     /// When the request was made, `YYYY-MM-DDTHH:MM:SSZ`.
     pub now: String,
@@ -203,10 +203,7 @@ impl WriteSet {
         Ok(row)
     }
 
-    /// Returns what was read, and what changes; checked as a whole.
-    ///
-    /// # Errors
-    /// `staged.check`, `staged.append_only` and `staged.rule`.
+    /// Returns the base and the diff, checked as a whole.
     pub fn finish(&self) -> Result<(ReadBase, WriteDiff), StagedError> {
         let diff = self.diff();
         self.tables.check_diff(&diff, &self.host, self.stated.as_ref())?;
@@ -222,7 +219,7 @@ impl WriteSet {
         }
     }
 
-    /// Each row that changes, before and after.
+    /// Each changed row, before and after.
     pub fn diff(&self) -> WriteDiff {
         let change = |(place, after): (&RowPlace, &Option<TableRow>)| RowChange {
             place: place.clone(),
@@ -233,7 +230,7 @@ impl WriteSet {
         WriteDiff { changes: changes.collect() }
     }
 
-    /// The row at a place as it is with what is staged.
+    /// The row at a place, with staged changes.
     fn current(&self, place: &RowPlace) -> Option<&TableRow> {
         match self.staged.get(place) {
             Some(staged) => staged.as_ref(),
@@ -255,7 +252,7 @@ impl WriteSet {
             .ok_or_else(|| StagedError::new("staged.no_row", format!("there is no row {place}")))
     }
 
-    /// Keeps a row as it was read first.
+    /// Keeps a row as it was first read.
     fn keep(&mut self, place: &RowPlace, found: Option<StoredRow>) -> Result<(), StagedError> {
         match self.read.get(place) {
             Some(known) if *known != found => Err(conflict(&place.to_string())),

@@ -14,9 +14,9 @@ use crate::run::{
     TenantId,
 };
 
-/// The most templates of a tenant. Beyond, those of few users go first, then those not said for the longest time.
+/// Maximum number of templates of a tenant. Beyond, those of few users go first, then those not said for the longest time.
 const MAX_TEMPLATES: u32 = 1_000;
-/// The most conversations in which a template of fewer than [`KEPT_USERS`] users was said. In others, it is not counted.
+/// Maximum number of conversations in which a template of fewer than [`KEPT_USERS`] users was said. In others, it is not counted.
 const MAX_SOURCES: u32 = 64;
 /// How many users have to say requests of a template before it outlives their conversations.
 const KEPT_USERS: i64 = 3;
@@ -24,7 +24,7 @@ const KEPT_USERS: i64 = 3;
 const MAX_PLAN_BYTES: usize = 16 * 1024;
 /// How long a plan is suspended when one of its tools is out of service.
 const SUSPENSION_NANOS: i64 = 15 * 60 * 1_000_000_000;
-/// The most plans among which hints are looked for.
+/// Maximum number of plans among which hints are looked for.
 const MAX_CANDIDATES: u32 = 200;
 
 /// Deletes the templates of few users that were said in tenant `?1`'s conversation `?2`.

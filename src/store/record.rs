@@ -16,7 +16,7 @@ use crate::run::{
     TenantId,
 };
 
-/// Maximum number of characters of a request in the list of runs.
+/// Maximum length of a request in the list of runs, in characters.
 const REQUEST_CHARS: usize = 200;
 
 /// A record to append to the journal.

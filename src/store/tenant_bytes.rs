@@ -83,7 +83,7 @@ impl StoredBytes {
     }
 }
 
-/// The error for a tenant that has `used` bytes stored and may store `most`.
+/// The error for a tenant that has `used` bytes stored and may store `max`.
 pub(super) fn quota_error(tenant: &TenantId, used: u64, max: u64) -> Error {
     let what = format!(
         "tenant `{tenant}` has {used} bytes of events and documents stored, of {max} allowed (store.max_tenant_bytes): \

@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::heads::HeadCache;
 use super::{BUSY_TIMEOUT, CHECKPOINT_PAGES, SECURE_DELETE};
 
-/// The most statements that the appending connection keeps compiled.
+/// Maximum number of statements that the appending connection keeps compiled.
 const MAX_STATEMENTS: usize = 64;
 
 /// The writing connections, behind a lock.

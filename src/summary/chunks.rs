@@ -5,7 +5,7 @@ use super::{ByteSpan, sentences};
 
 /// The smallest bound on a chunk, in bytes.
 const MIN_BOUND: usize = 64;
-/// The most bytes of a chunk's headings, or of a table's first row, that are shown with it.
+/// Maximum size, in bytes, of the headings or the first row of a table that are shown with a chunk.
 const MAX_SHOWN: usize = 400;
 
 /// A part of a text that is read by itself.

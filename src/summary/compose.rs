@@ -7,7 +7,7 @@ use super::figures::{Figure, figures};
 use super::sentences;
 use crate::language::words;
 
-/// The most bytes of a summary, without its sources.
+/// Maximum size of a summary, in bytes, without its sources.
 pub const MAX_SUMMARY: usize = 6_000;
 
 /// The least bytes of a summary that quotes.

@@ -5,11 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::tree::{GROUP, SummaryPart, SummaryTree};
 use super::{ByteSpan, compose};
 
-/// The most bytes of a chunk: 4,000 tokens by the rule of two tokens for seven bytes.
+/// Maximum size of a chunk, in bytes: 4,000 tokens by the rule of two tokens for seven bytes.
 pub const CHUNK_BYTES: usize = 14_000;
-/// The most bytes of the facts of a part: 860 tokens by the same rule.
+/// Maximum size of the facts of a part, in bytes: 860 tokens by the same rule.
 pub const PART_BYTES: usize = 3_000;
-/// The most chunks of a summary.
+/// Maximum number of chunks of a summary.
 pub const MAX_CHUNKS: u32 = 1_000;
 
 /// The share of a model's window that a chunk may take.
@@ -31,7 +31,7 @@ pub struct SummaryEstimate {
     pub output_tokens: u64,
 }
 
-/// The most bytes of a chunk, so that a question about it fits into a window of so many tokens; 0: there is no bound.
+/// Maximum size of a chunk, in bytes, so that a question about it fits into a window of so many tokens; 0: there is no bound.
 pub fn chunk_bytes(window_tokens: u32) -> usize {
     let tokens = usize::try_from(window_tokens).unwrap_or(usize::MAX) / WINDOW_SHARE;
     if tokens == 0 { CHUNK_BYTES } else { CHUNK_BYTES.min(tokens.saturating_mul(7) / 2) }

@@ -10,7 +10,7 @@ use super::stems::Stems;
 use super::{ByteSpan, sentences};
 use crate::language::words;
 
-/// The most bytes of a sentence that is quoted.
+/// Maximum size of a sentence that is quoted, in bytes.
 const MAX_SENTENCE: usize = 500;
 /// The share of a sentence's words, in per cent, that earlier chosen sentences may have.
 const MAX_KNOWN_PER_CENT: usize = 75;

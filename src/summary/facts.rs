@@ -9,11 +9,11 @@ use super::evidence::SourceFigures;
 use super::{ByteSpan, sentences};
 use crate::language::words;
 
-/// The most bytes of a quotation.
+/// Maximum size of a quotation, in bytes.
 const MAX_QUOTE: usize = 600;
 /// The fewest letters and digits of a quotation.
 const MIN_QUOTE: usize = 8;
-/// The most bytes of a claim.
+/// Maximum size of a claim, in bytes.
 const MAX_CLAIM: usize = 400;
 /// What a fact takes beside its texts, in bytes, where its size is counted.
 const FRAME: usize = 40;

@@ -11,7 +11,7 @@ const ABBREVIATIONS: &[&str] = &[
     "st", "str", "tel", "usw", "vgl", "vol", "vs", "zb",
 ];
 
-/// The most bytes of a sentence: a text without a full stop is not one sentence.
+/// Maximum size of a sentence, in bytes: a text without a full stop is not one sentence.
 const MAX_SENTENCE: usize = 4_000;
 
 /// How many marks may follow the end of a sentence: the search for what follows them is bounded.

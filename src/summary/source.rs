@@ -5,7 +5,7 @@ use super::compose::CitedText;
 use super::facts::{QuotedFact, sentences_around};
 use super::span::ByteSpan;
 
-/// Most bytes of the sentences that are shown again for a fact.
+/// Maximum size of the sentences that are shown again for a fact, in bytes.
 const MAX_SHOWN: usize = 900;
 
 /// A text in its chunks.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// The most bytes of a word that has a stem of its own: what is longer is no word.
+/// Maximum size of a word that has a stem of its own, in bytes: what is longer is no word.
 const MAX_WORD: usize = 40;
 /// How many words are kept; a full cache is cleared.
 const MAX_KEPT: usize = 50_000;

@@ -59,7 +59,7 @@ impl RecordedRequests {
     }
 }
 
-/// The place of a value, or that of `other` behind them.
+/// The index of a value, or that of `other` after them.
 fn place(values: &[&str], value: &str) -> usize {
     values.iter().position(|known| *known == value).unwrap_or(values.len())
 }
@@ -94,11 +94,11 @@ impl std::fmt::Debug for HttpMetrics {
     }
 }
 
-/// A request that has no reply yet. Dropped without one, it counts as left by its client.
+/// A request that has no reply yet. If it is dropped without one, its client counts as gone.
 #[derive(Debug)]
 pub struct HttpExchange<'a> {
     metrics: &'a HttpMetrics,
-    /// The places of its method and route.
+    /// The indexes of its method and route.
     at: [usize; 2],
     began: Instant,
     is_ended: bool,
@@ -166,7 +166,7 @@ mod tests {
                 r#"proscenium_http_requests_total{method="other",route="other",status="other"} 1"#,
             ]
         );
-        // What had no reply has no duration.
+        // A request without a reply has no duration.
         assert!(!text.contains(r#"seconds_count{method="POST""#), "{text}");
         assert!(text.contains(r#"seconds_count{method="GET",route="/api/runs/{run_id}"} 2"#), "{text}");
     }

@@ -1,5 +1,5 @@
-//! How a log line looks: one JSON object for programs, one line of text for people. Pure; what is in a line comes
-//! from `log_layer.rs`.
+//! The format of a log line: one JSON object for programs, one line of text for people. Pure; `log_layer.rs` provides
+//! the content.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ const MAX_VALUE_BYTES: usize = 8192;
 /// The field with the message.
 const MESSAGE: &str = "message";
 
-/// The keys of a JSON line that are no fields.
+/// The keys of a JSON line that are not fields.
 const OWN_KEYS: [&str; 3] = ["timestamp", "level", "target"];
 
 /// The fields that end a line of text, in this order.
@@ -68,7 +68,7 @@ impl LineFields {
         self.0.retain(|(name, _)| !name.starts_with(prefix));
     }
 
-    /// Adds the fields of an enclosing span that this does not have.
+    /// Adds the fields of an enclosing span, except those that are set already.
     pub(super) fn add_outer(&mut self, outer: &Self) {
         for (name, value) in &outer.0 {
             if !self.0.iter().any(|(known, _)| known == name) {

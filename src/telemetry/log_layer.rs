@@ -1,5 +1,5 @@
 //! Writes log lines. A line has the fields of its event, and those with which the spans around it began; of two with the
-//! same name, the inner one counts. What is recorded in a span later is how that ended, and is in no other line.
+//! same name, the inner one counts. Fields that a span records later describe its end, and are in no other line.
 
 use std::fmt::Debug;
 use std::io::Write;

@@ -7,7 +7,7 @@ use tracing::{Span, debug, error_span, info, info_span, warn};
 use crate::adapt::PolicyChoice;
 use crate::run::{Fault, RunId, SessionId, TenantId, Usage};
 
-/// The target of all of them, for the filter `telemetry.log`.
+/// The target of all these lines, for the filter `telemetry.log`.
 const TARGET: &str = "proscenium::runs";
 
 pub(super) fn run(run: RunId, session: &SessionId, tenant: &TenantId) -> Span {
@@ -95,7 +95,7 @@ pub(super) fn tool_ended(span: &Span, run: &Span, end: &ToolEndLine<'_>) {
     }
 }
 
-/// The fields of the log line about what is done after a failed attempt.
+/// The fields of the log line about the reaction to a failed attempt.
 pub(super) struct UnexpectedLine<'a> {
     pub(super) attempt: u32,
     pub(super) class: &'static str,

@@ -1,4 +1,4 @@
-//! Records what attempts at models took and cost.
+//! Records the duration and the cost of attempts at models.
 
 use super::labels::TokenKind;
 use super::run_metrics::{self, RunMetrics};

@@ -1,5 +1,5 @@
-//! Folds one run's events into metrics, spans and log lines. It holds what is in progress and what the
-//! completeness of plans needs, and is dropped with the run's last event.
+//! Folds one run's events into metrics, spans and log lines. It holds the work in progress and the data for the
+//! completeness of plans, and is dropped with the run's last event.
 //!
 //! A run that is resumed after its end (`run_reopened`) is not a new request: its next end records the
 //! plans made since, but not the request, its duration or earlier plans again. Steps, tool calls, model
@@ -197,7 +197,7 @@ impl RunTracker {
         }
     }
 
-    /// Observes the life of the run, and what people do about it.
+    /// Observes the stages of the run, and decisions of people about it.
     fn observe_run(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
         match event {
             Event::RunQueued(queued) => {
@@ -408,7 +408,7 @@ impl RunTracker {
         let state = TrackedStep {
             scene: to.names.scene_index(scene),
             expected: Vec::new(),
-            // What it does is part of the flow's step.
+            // The work of a node is part of the flow's step.
             span: Some(self.parent(Some(parent)).clone()),
             started: Some(at),
             succeeded: Vec::new(),

@@ -120,8 +120,8 @@ pub fn add_tools(to: &mut Exposition, breakers: impl Iterator<Item = ((String, S
     );
 }
 
-/// Adds queue depths and load shedding. `unwritten` events wait for the journal, `uncounted` ones are written
-/// but not in the metrics of runs yet.
+/// Adds queue depths and load shedding. `unwritten` events wait for the journal; `uncounted` events are written but not
+/// yet in the metrics of runs.
 pub fn add_queues(to: &mut Exposition, server_metrics: &ServerMetrics, unwritten: u64, uncounted: u64) {
     let name = |part: Component| vec![part.name().to_owned()];
     to.counter(
@@ -158,7 +158,7 @@ pub fn add_queues(to: &mut Exposition, server_metrics: &ServerMetrics, unwritten
     );
 }
 
-/// Adds what became of the spans of runs.
+/// Adds how many spans of runs met which fate.
 pub fn add_spans(to: &mut Exposition, server_metrics: &ServerMetrics) {
     to.counter(
         "trace_spans_total",
@@ -216,16 +216,16 @@ pub fn add_sessions(to: &mut Exposition, server_metrics: &ServerMetrics, stored:
     );
 }
 
-/// Adds which build of the server this is.
+/// Adds the identity of this build of the server.
 pub fn add_build(to: &mut Exposition) {
-    // The commit is known where the build was told: PROSCENIUM_COMMIT.
+    // The commit is known if the build set PROSCENIUM_COMMIT.
     let commit = option_env!("PROSCENIUM_COMMIT").filter(|commit| !commit.is_empty());
     let labels: &[&str] = if commit.is_some() { &["version", "commit"] } else { &["version"] };
     let values = [Some(env!("CARGO_PKG_VERSION")), commit].into_iter().flatten().map(str::to_owned);
     to.gauge("build_info", "The version of the server; the value is 1.", labels, [(values.collect(), 1.0)]);
 }
 
-/// Adds what the data directory holds, and the space that is left, as far as it was read.
+/// Adds the sizes of the data directory and its free space, as far as they were read.
 pub fn add_data_dir(to: &mut Exposition, server_metrics: &ServerMetrics) {
     let DataDirSizes { disk, documents } = server_metrics.data_dir();
     let (count, bytes) = documents.unzip();
@@ -247,7 +247,7 @@ pub fn add_data_dir(to: &mut Exposition, server_metrics: &ServerMetrics) {
     to.gauge("documents", "Documents of all tenants.", &[], single(count));
 }
 
-/// Adds what the ledgers of conversations recorded.
+/// Adds the facts that the ledgers of conversations recorded.
 pub fn add_facts(to: &mut Exposition, server_metrics: &ServerMetrics) {
     let (recorded, superseded) = server_metrics.facts();
     to.counter(

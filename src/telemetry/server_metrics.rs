@@ -98,7 +98,7 @@ pub struct ServerMetrics(Arc<ServerMetricsInner>);
 #[derive(Default)]
 struct ServerMetricsInner {
     shed: [AtomicU64; Component::ALL.len()],
-    /// The second since `BEGAN` in which that was logged last.
+    /// The second since `BEGAN` in which shedding was last logged.
     shed_logged: [AtomicU64; Component::ALL.len()],
     depth: [AtomicU64; Component::ALL.len()],
     restarts: [AtomicU64; Component::ALL.len()],
@@ -115,7 +115,7 @@ struct ServerMetricsInner {
     dropped_log_lines: OnceLock<Arc<AtomicU64>>,
 }
 
-/// The sizes in the data directory when it was last looked at.
+/// The sizes in the data directory when they were last read.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct DataDirSizes {
     pub(super) disk: DiskUsage,
@@ -175,7 +175,7 @@ impl ServerMetrics {
     /// Records that the component refused work because its queue was full. Logged at most once a second.
     pub fn shed(&self, part: Component) {
         let total = self.0.shed[part as usize].fetch_add(1, Relaxed) + 1;
-        // From 1, since 0 is never.
+        // Counted from 1, because 0 means never.
         let now = BEGAN.elapsed().as_secs() + 1;
         let logged = &self.0.shed_logged[part as usize];
         let before = logged.load(Relaxed);
@@ -290,9 +290,9 @@ impl ServerMetrics {
         self.0.spans[fate as usize].load(Relaxed)
     }
 
-    /// Has the metrics read how many log lines were dropped, from where the log's queue counts them.
+    /// Lets the metrics read the log queue's counter of dropped lines.
     pub fn count_dropped_log_lines(&self, counter: Arc<AtomicU64>) {
-        // Of one process there is one log; another counter would be of the same queue.
+        // A process has one log; another counter would be of the same queue.
         let _ = self.0.dropped_log_lines.set(counter);
     }
 

@@ -34,7 +34,7 @@ struct FoldedRun {
 }
 
 impl FoldedRun {
-    /// By the first event that is known of it, which is folded next.
+    /// Starts with the first known event of the run, which is folded next.
     fn new(first: &Envelope<Event>, traces: Option<&RunTraces>) -> Self {
         let spans = traces.and_then(|traces| TraceFold::new(&traces.options, first));
         Self { tracker: RunTracker::new(first), spans: spans.map(Box::new) }

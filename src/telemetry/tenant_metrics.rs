@@ -16,7 +16,7 @@ use crate::run::TenantId;
 /// Which tenants get labels of their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TenantBound {
-    /// Most tenants with a label.
+    /// Maximum number of tenants with a label.
     pub max: usize,
     /// Those that have one from the start, as far as there is room.
     pub first: Vec<TenantId>,

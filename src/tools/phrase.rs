@@ -21,7 +21,7 @@ const MAX_PROMPT_BYTES: usize = 256 * 1024;
 /// The budget of such a prompt, in minijinja instructions.
 const PROMPT_FUEL: u64 = 2_000_000;
 
-/// Most templates of sentences that are kept compiled; further ones are compiled for each sentence.
+/// Maximum number of templates of sentences that are kept compiled; further ones are compiled for each sentence.
 const MAX_COMPILED: usize = 4096;
 
 /// The budget of one sentence, in minijinja instructions.

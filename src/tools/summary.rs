@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Tool, ToolContext, ToolError};
 
-/// Most characters of what a summary is for.
+/// Maximum number of characters of what a summary is for.
 const MAX_PURPOSE: usize = 500;
 
 /// A tool of `kind = "summary"`.

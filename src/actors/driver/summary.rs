@@ -22,7 +22,7 @@ use crate::tools::Principal;
 /// How long a summary that was not begun waits for room for its text. One with parts that were paid for waits longer.
 const WAIT_TO_BEGIN: Duration = Duration::from_secs(5);
 const WAIT_TO_GO_ON: Duration = Duration::from_secs(30);
-/// The most documents that a question names.
+/// Maximum number of documents that a question names.
 const MAX_CHOICES: u32 = 10;
 
 /// The text that a step or a call summarises, and its room among all texts.

@@ -126,7 +126,7 @@ impl SceneActor {
         let QueuedSceneCall { call, reply, waiting, permit, span } = work;
         drop(waiting);
         let held = HeldPlace { _place: place, _permit: permit };
-        // A call whose driver is gone has certainly done nothing: it stays so.
+        // A call whose driver is gone has certainly done nothing, so it is not started.
         if reply.is_closed() {
             return;
         }
@@ -144,7 +144,7 @@ impl SceneActor {
 impl actix::Actor for SceneActor {
     type Context = Context<Self>;
 
-    /// Calls may have been waiting for the actor that this one replaces.
+    /// Starts the calls that waited for the actor that this one replaces.
     fn started(&mut self, _: &mut Context<Self>) {
         self.start_calls();
     }

@@ -28,9 +28,9 @@ struct ToolTask {
 enum ToolEnd {
     Returned(Result<Value, ToolError>),
     Panicked,
-    /// It is not waited for any more, since its run was cancelled.
+    /// Given up, because its run was cancelled.
     Cancelled,
-    /// It is not waited for any more, since its time is over.
+    /// Given up, because its time is over.
     TimedOut,
 }
 
@@ -94,7 +94,7 @@ pub(super) async fn run_tool(
         let message = format!("scene {} has no tool {}", scene.name, call.tool);
         return Outcome::Refused { error: Fault::new("tool.unknown", message) }.into();
     };
-    // A call whose run was cancelled while it waited has certainly done nothing: it stays so.
+    // A call whose run was cancelled while it waited has certainly done nothing, so it is not started.
     if call.cancelled.is_cancelled() {
         let message = format!("{} was cancelled before it began", tool.name);
         return Outcome::Failed { error: Fault::new("tool.cancelled", message) }.into();

@@ -1,4 +1,5 @@
-//! The options of a model where predefined logic would give a failed call up. Both obey the same rules of safety.
+//! The options that a model has where predefined logic would give up on a failed call. The same safety rules apply to
+//! both.
 
 use serde::{Deserialize, Serialize};
 
@@ -108,7 +109,7 @@ fn consider(
     may: Capabilities,
 ) -> Result<RecoveryAction, RefusedAction> {
     let policy = declared.and_then(|declared| declared.by_class.get(&failure.class));
-    // A refusal is not walked around, unless the tool declares that.
+    // A denial is not circumvented, unless the tool declares that.
     let circumvents = |action| failure.class == FaultClass::Denied && !names(policy, action);
     match action {
         RecoveryAction::Retry { .. } => {
@@ -138,8 +139,8 @@ fn consider(
     }
 }
 
-/// Whether one more attempt makes sense and is safe. That a tool only reports to have done nothing is not enough, unless
-/// it declares retries itself.
+/// Whether one more attempt makes sense and is safe. A tool's own report that it did nothing is not enough, unless the
+/// tool declares retries.
 fn again(failure: &CallFailure<'_>, policy: Option<&FaultPolicy>) -> Result<(), RefusedAction> {
     let declared = names(policy, PolicyAction::Retry);
     let helps = declared || failure.class.is_transient() || failure.class == FaultClass::Other;

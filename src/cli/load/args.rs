@@ -31,7 +31,7 @@ pub struct LoadArgs {
     /// Requests a second, whatever the server does (open loop): latencies count from the intended start
     #[arg(long, value_name = "N", value_parser = rate)]
     pub rate: Option<f64>,
-    /// Most requests in flight with --rate; what is due beyond is counted as not sent [default: 10000, or what the
+    /// Maximum number of requests in flight with --rate; further ones are counted as not sent [default: 10000, or what the
     /// limit of open files permits]
     #[arg(long, value_name = "N", requires = "rate", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub max_in_flight: Option<u32>,

@@ -24,7 +24,7 @@ use super::target::LoadProtocol;
 const PAGE: usize = 500;
 /// Longest page that is read, in bytes.
 const MAX_PAGE_BYTES: usize = 16 * 1024 * 1024;
-/// Most documents of runs that are read.
+/// Maximum number of documents of runs that are read.
 const MAX_DOCUMENTS: usize = 2_000;
 /// Documents that are read at once.
 const AT_ONCE: usize = 8;

@@ -153,7 +153,7 @@ impl LoadClient {
             };
         }
         let code = error_code(&document).unwrap_or_else(|| format!("http.{}", status.as_u16()));
-        // What was accepted was not shed: its run failed.
+        // A request with a run was accepted, so it was not shed: its run failed.
         let is_shed = matches!(status.as_u16(), 429 | 503) && head.run.is_none();
         let end = match is_shed {
             true => RequestEnd::Shed { code, retry_after_s: head.retry_after_s },

@@ -20,15 +20,15 @@ use tokio_util::sync::CancellationToken;
 use super::client::{LoadClient, LoadReply, LoadRequest};
 use super::target::{LoadKey, LoadProtocol};
 
-/// Longest wait of a conversation that was told to come again later.
+/// Maximum wait of a conversation that was told to come again later.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// Wait of a conversation that could not connect.
 const RECONNECT: Duration = Duration::from_millis(100);
-/// Least wait of a conversation whose request failed: a server that fails at once is not asked without end.
+/// Minimum wait of a conversation whose request failed: a server that fails at once is not asked without end.
 const AFTER_FAILURE: Duration = Duration::from_millis(10);
 /// After so many requests of which none was permitted, no further one is sent.
 const MIN_DENIED: u64 = 20;
-/// Most earlier turns that are sent to a server that keeps no conversations.
+/// Maximum number of earlier turns that are sent to a server that keeps no conversations.
 const MAX_HISTORY: usize = 50;
 
 /// The requests to send, and when.
@@ -38,7 +38,7 @@ pub struct LoadPlan {
     pub sessions: u32,
     /// Requests a second of an open loop.
     pub rate: Option<f64>,
-    /// Most requests in flight of an open loop.
+    /// Maximum number of requests in flight of an open loop.
     pub max_in_flight: u32,
     /// Time in which the load rises.
     pub ramp: Duration,
@@ -149,7 +149,8 @@ impl LoadDriver {
         self.ended.get().unwrap_or(LoadEnd::Requests)
     }
 
-    /// Sends no further request; the first reason counts, unless a part of the load fails. Replies are still awaited.
+    /// Ends the load: no further request is sent, and replies are still awaited. The first reason is kept, unless a part
+    /// of the load fails later.
     pub fn end(&self, why: LoadEnd) {
         if self.ended.get().is_none() || why == LoadEnd::Failed {
             self.ended.set(Some(why));

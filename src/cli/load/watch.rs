@@ -69,7 +69,7 @@ impl LoadWatch {
         let mut tick = 0_u32;
         loop {
             if tick.is_multiple_of(SCRAPE_TICKS) && self.before.is_ok() {
-                // Without a figure in an overload, there is none.
+                // An overloaded server may not reply: then this interval has no figure.
                 let sample = scrape(load.client(), load.keys()).await.unwrap_or_default();
                 self.memory_max =
                     [self.memory_max, sample.memory_bytes].into_iter().flatten().reduce(f64::max);

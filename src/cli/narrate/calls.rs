@@ -131,7 +131,7 @@ impl Narrator {
                 tool: requested.tool.clone(),
                 arguments: requested.arguments.clone(),
                 refused: false,
-                // It serves no step.
+                // An undo is not counted among the writes of a step.
                 writes: false,
                 succeeded: true,
                 stands_for: None,
@@ -144,7 +144,7 @@ impl Narrator {
     pub(super) fn set_success(&mut self, call: u32, succeeded: bool) {
         let Some(asked) = self.calls.get_mut(&call) else { return };
         asked.succeeded = succeeded;
-        // It speaks for the call whose place it takes.
+        // If it takes the place of another call, that call counts as successful, too.
         if let (Some(original), true) = (asked.stands_for, succeeded) {
             self.set_success(original, true);
         }

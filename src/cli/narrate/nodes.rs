@@ -9,13 +9,13 @@ use super::super::flows::maker_text;
 use super::super::text::{count, duration, one_line, short};
 use super::{Mark, NarrationLine, Narrator, WORDS, line};
 
-/// Most columns of a node's line: with the sign of a terminal it fits into 80.
+/// Maximum number of columns of a node's line: with the sign of a terminal it fits into 80.
 const COLUMNS: usize = 78;
 /// Columns for how long it took.
 const TOOK: usize = 14;
-/// Fewest columns of what a node returned, however long its name is.
+/// Minimum width of what a node returned, in columns, however long its name is.
 const MIN_COLUMNS: usize = 16;
-/// Most columns of one of several values.
+/// Maximum width of one of several values, in columns.
 const VALUE: usize = 40;
 
 /// The step of a node.

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::language::Lang;
 use crate::public::PublicEvent;
 
-/// The progress line of an event, if it has one. Users read the steps of the plan: of a flow's nodes, which are steps of
-/// the run, they read that a further part of the flow's step began, and no name.
+/// The progress line of an event, if it has one. Users see only the steps of the plan. The nodes of a flow are steps of
+/// the run, too: for each, the line says without a name that a further part of the flow's step began.
 pub(super) fn progress_line(event: &PublicEvent, lang: Lang) -> Option<String> {
     let count = |name: &str| event.data.get(name).and_then(Value::as_u64).unwrap_or_default();
     let is_of_node = event.data.get("flow_step").is_some();

@@ -5,7 +5,7 @@ use super::{common_label, join_list_with};
 use crate::language::schema::{ArgumentField, ArgumentKind, EnumValue};
 use crate::language::{Lang, detect, text};
 
-/// The most characters of a description that a question quotes, and the most values of a choice.
+/// Maximum length, in characters, of a description that a question quotes, and maximum number of values of a choice.
 const MAX_CHARACTERS: usize = 80;
 const MAX_VALUES: usize = 8;
 

@@ -1,4 +1,4 @@
-//! A limit of what several engines spend together.
+//! A limit on what several engines spend together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,8 +18,8 @@ const ALL_ENGINES: &str = "all engines together";
 /// Limits what the engines that have it spend on models together. Clones share it. It is not stored: it begins with nothing
 /// spent.
 ///
-/// A call that may cost more than what is left beside the calls in progress waits for the end of one of these, and is refused
-/// if it may cost more than what is not spent.
+/// A call that may cost more than is left beside the calls in progress waits for the end of one of them. It is refused
+/// if it may cost more than is left without them.
 #[derive(Debug, Clone)]
 pub struct SpendingCap(Arc<CapState>);
 
@@ -59,7 +59,7 @@ impl SpendingCap {
         lock(&self.0.amounts)
     }
 
-    /// Whether `amount` is left beside what is taken; what costs nothing always is.
+    /// Whether `amount` is left besides the amount `taken`; a free call always passes.
     fn covers(&self, taken: u64, amount: u64) -> bool {
         amount == 0 || taken.saturating_add(amount) <= self.0.limit
     }
@@ -96,7 +96,7 @@ impl SpendingCap {
     }
 }
 
-/// An amount that is set aside. Dropped, it counts as its cost.
+/// An amount that is set aside. When it is dropped, its actual cost counts.
 struct TakenAmount {
     cap: SpendingCap,
     amount: u64,

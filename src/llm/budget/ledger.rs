@@ -10,10 +10,10 @@ use super::Options;
 use crate::llm::Caller;
 use crate::run::{RunId, SessionId, TenantId};
 
-/// When calls in progress may have been settled, which mostly cost less than they reserve.
+/// The delay after which some calls in progress may have been settled, usually for less than they reserved.
 const SETTLED_SOON: Duration = Duration::from_secs(1);
 
-/// Which budget.
+/// The kind of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub enum BudgetScope {
@@ -45,9 +45,9 @@ impl BudgetScope {
 /// Why money was not reserved. Amounts in nano-USD.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetRefusal {
-    /// The budget that has not so much left.
+    /// The budget that does not cover the amount.
     pub scope: BudgetScope,
-    /// Whose: the id of the run, conversation or tenant.
+    /// The id of its run, conversation or tenant.
     pub of: String,
     /// Its limit.
     pub limit: u64,
@@ -57,13 +57,13 @@ pub struct BudgetRefusal {
     pub reserved: u64,
     /// The most that this call may cost.
     pub wanted: u64,
-    /// When it begins again; absent where it does not.
+    /// When it begins again; absent if it does not.
     pub renews: Option<Zoned>,
 }
 
 impl BudgetRefusal {
     /// After how long such a call may pass: once calls in progress have been settled, or once the budget begins again.
-    /// Absent where it never does, or is less than this call alone may cost.
+    /// Absent if the budget never begins again, or is smaller than what this call alone may cost.
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
         if self.fits_once_settled() {
             return Some(SETTLED_SOON);
@@ -75,7 +75,7 @@ impl BudgetRefusal {
         Duration::try_from(renews.duration_since(now)).ok()
     }
 
-    /// Whether only calls in progress leave no room for this one.
+    /// Whether the call would be covered if the calls in progress cost nothing.
     fn fits_once_settled(&self) -> bool {
         self.spent.saturating_add(self.wanted) <= self.limit
     }
@@ -85,7 +85,8 @@ impl BudgetRefusal {
         self.wanted > self.limit
     }
 
-    /// The refusal as journals and clients have it: without the figures of a tenant, which are those of its other users, too.
+    /// The refusal for journals and clients: without the figures of a tenant, because they include those of its other
+    /// users.
     pub fn for_clients(&self) -> String {
         match self.scope {
             BudgetScope::Run | BudgetScope::Session => self.to_string(),
@@ -212,7 +213,7 @@ impl AccountKey {
 struct Account {
     spent: u64,
     reserved: u64,
-    /// How many keep it. Those of tenants are kept forever: tenants are few.
+    /// How many holders keep it. Accounts of tenants are kept forever, because tenants are few.
     holders: u32,
 }
 
@@ -222,7 +223,7 @@ pub(crate) struct Ledger {
     limits: [Option<u64>; 4],
     accounts: HashMap<AccountKey, Account>,
     today: Date,
-    /// What was spent on the day that `today` followed, in case the clock was only ahead.
+    /// The spending of the day before `today`, in case the clock was only ahead.
     left: Option<(Date, HashMap<AccountKey, u64>)>,
     stats: BudgetStats,
     /// How often the budget of each scope refused, in the order of [`Scope::ALL`].
@@ -266,9 +267,10 @@ impl Ledger {
         }
     }
 
-    /// It is `today`: on a later day the days' accounts begin again. What is in progress stays reserved,
-    /// and is charged to the day on which it ends. A clock that was set back refunds nothing: what was spent on the day that
-    /// it left counts again, and the accounts begin again on the day after the one that it shows now.
+    /// Sets the date to `today`. On a later day the days' accounts begin again; amounts in progress stay reserved, and
+    /// are charged to the day on which they end. If the clock was set back, nothing is refunded: the spending of the
+    /// previously shown day is added again, and the accounts begin again on the day after the one that the clock shows
+    /// now.
     pub(crate) fn turn(&mut self, today: Date) {
         let days = self.accounts.iter_mut().filter(|(key, _)| matches!(key, AccountKey::Day(_)));
         if today > self.today {
@@ -294,7 +296,7 @@ impl Ledger {
     pub(crate) fn hold(&mut self, key: AccountKey, spent: u64) {
         let account = self.accounts.entry(key).or_default();
         account.holders += 1;
-        // One that is still there knows of calls that ended just now.
+        // An account that still exists includes calls that ended just now.
         account.spent = account.spent.max(spent);
     }
 
@@ -323,7 +325,7 @@ impl Ledger {
             let Some(limit) = self.limit(scope) else { continue };
             let AccountBalance { spent, reserved } = self.figures(key);
             let taken = spent.saturating_add(reserved).saturating_add(amount);
-            // What costs nothing is never refused.
+            // A free call is never refused.
             if amount > 0 && taken > limit {
                 let renews = (scope == BudgetScope::Day).then(|| next_midnight(now)).flatten();
                 return Err(BudgetRefusal {

@@ -26,7 +26,7 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
     /// Sets `amount` nano-USD aside in every account of the caller, or in none.
     ///
     /// # Errors
-    /// The first account with less left (run, session, tenant, day), or that the budget cannot be asked.
+    /// The first account that does not cover it (run, session, tenant, day), or that the budget cannot be asked.
     async fn reserve(&self, caller: &Caller, amount: u64) -> Result<Reservation, BudgetError>;
 
     /// Whether `amount` nano-USD are left in every account of the caller; nothing is reserved.
@@ -42,8 +42,8 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
     /// dropped. An account without holders is forgotten once no reservation in it is open.
     fn hold(&self, account: AccountKey, spent: u64) -> Hold;
 
-    /// What this process charged to the account of a run or conversation that the journal does not have yet,
-    /// in nano-USD.
+    /// The amount in nano-USD that this process has charged to the account of a run or conversation and that the
+    /// journal does not contain yet.
     fn unrecorded(&self, account: &AccountKey) -> u64;
 
     /// Whether the budget of a scope is limited.
@@ -59,7 +59,7 @@ pub trait Budget: Send + Sync + std::fmt::Debug {
 /// Why money was not reserved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
-    /// An account has less left.
+    /// An account does not cover the amount.
     #[error("{0}")]
     Refused(Box<BudgetRefusal>),
     /// The budget cannot be asked.
@@ -85,17 +85,17 @@ pub trait BudgetReturns: Send + Sync {
     /// The reservation ended and cost `actual` nano-USD.
     fn settle(&self, reservation: u64, actual: u64);
 
-    /// `amount` nano-USD of what was charged to this account are in the journal now.
+    /// The journal now contains `amount` nano-USD of the charges to this account.
     fn record(&self, account: &AccountKey, amount: u64);
 
     /// A hold of this account was dropped.
     fn release(&self, account: &AccountKey);
 }
 
-/// Money reserved for one attempt. Dropped before the model is asked it costs nothing, dropped while the model
-/// is asked all of it: what the model did is unknown.
+/// Money reserved for one attempt. If it is dropped before the model is asked, it costs nothing; if it is dropped
+/// later, it costs all of it, because it is unknown what the model did.
 pub struct Reservation {
-    /// Absent once it is settled, and where nothing is accounted.
+    /// Absent once it is settled, and if nothing is accounted.
     returns: Option<Arc<dyn BudgetReturns>>,
     id: u64,
     amount: u64,
@@ -109,7 +109,7 @@ impl Reservation {
         Self { returns: Some(returns), id, amount, due: 0 }
     }
 
-    /// A reservation where nothing is accounted.
+    /// A reservation if nothing is accounted.
     pub(crate) fn unaccounted() -> Self {
         Self { returns: None, id: 0, amount: u64::MAX, due: 0 }
     }
@@ -164,8 +164,8 @@ impl Hold {
         Self { returns, account }
     }
 
-    /// Reports that `amount` nano-USD of what was charged to this account are in the journal now, so that a
-    /// balance that is rebuilt from the journal has them.
+    /// Reports that the journal now contains `amount` nano-USD of the charges to this account, so that a balance
+    /// rebuilt from the journal includes them.
     pub fn record(&self, amount: u64) {
         if let Some(returns) = self.returns.as_ref().filter(|_| amount > 0) {
             returns.record(&self.account, amount);

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::BudgetScope;
 use crate::setting::{SettingProblem, SettingsReview};
 
-/// The most US dollars that may be spent on models. What is absent is not limited.
+/// Maximum spending on models, in US dollars. Absent means no limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {

@@ -1,4 +1,4 @@
-//! The verdict of the reader of a reply.
+//! The verdict of a reply's reader.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub struct Confirm(Option<Box<UnconfirmedReply>>);
 struct UnconfirmedReply {
     cache: Arc<dyn ReplyCache>,
     key: CacheKey,
-    /// What is to be stored.
+    /// The reply to store.
     reply: Option<CachedReply>,
 }
 

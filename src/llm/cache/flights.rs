@@ -1,4 +1,4 @@
-//! The rules of single flight: of several callers with equal questions one asks, and the others wait for what it gets.
+//! The rules of single flight: one of several callers with equal questions asks, and the others wait for its result.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,7 +10,7 @@ pub(crate) struct FlightTable<R> {
     flights: HashMap<CacheKey, OpenFlight<R>>,
     /// How many callers wait.
     waiting: usize,
-    /// The most callers that may wait.
+    /// Maximum number of callers that may wait.
     capacity: usize,
 }
 
@@ -20,14 +20,14 @@ struct OpenFlight<R> {
     waiting: VecDeque<R>,
 }
 
-/// The part of a caller whose question has no stored reply.
+/// What a caller does whose question has no stored reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FlightTurn<R> {
     /// It waits for an equal question.
     Waits,
     /// It asks, and equal questions are to wait for it: [`FlightTable::begin`].
     Asks(R),
-    /// It asks by itself: an equal question is in progress, but as many callers wait as may.
+    /// It asks by itself: an equal question is in progress, but the maximum number of callers waits already.
     AsksAlone(R),
 }
 

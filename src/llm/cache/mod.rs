@@ -1,10 +1,10 @@
-//! Replies that were given once and found valid, and single flight for equal questions.
+//! Stored replies that were found valid, and single flight for equal questions.
 //!
-//! What makes two questions equal is the tenant, the model and the whole request. What is stored is a reply
-//! that ended by itself and that its reader accepted ([`Confirm`]): no error, nothing cut, and nothing that
-//! could not be used.
+//! Questions are equal if their tenant, model and whole request are equal. A reply is stored if it ended by itself and
+//! its reader accepted it ([`Confirm`]): errors, truncated and unusable replies are not.
 //!
-//! [`ReplyCache`] is what the gateway needs of it; the actor `ResponseCache` implements it, by the rules of [`FlightTable`].
+//! [`ReplyCache`] is the interface for the gateway; the actor `ResponseCache` implements it, by the rules of
+//! [`FlightTable`].
 
 mod confirm;
 mod flights;
@@ -24,17 +24,17 @@ pub use confirm::Confirm;
 pub(crate) use flights::{FlightTable, FlightTurn};
 pub use options::{Mode, Options};
 
-/// The bytes that an entry takes beside its texts, about: its key, its places in the orders of use and age, and what small
-/// allocations waste.
+/// Approximate bytes that an entry takes besides its texts: its key, its positions in the orders of use and age, and
+/// the waste of small allocations.
 const ENTRY_OVERHEAD: usize = 768;
 
-/// The bytes that a function call of a reply takes beside its texts, about.
+/// Approximate bytes that a function call of a reply takes besides its texts.
 const CALL_OVERHEAD: usize = 256;
 
-/// The cache of replies. It need not be in this process, nor reply at once.
+/// The cache of replies. An implementation may be in another process, and reply later.
 #[async_trait]
 pub trait ReplyCache: Send + Sync + std::fmt::Debug {
-    /// How a caller's question is to use the cache.
+    /// How a caller's question uses the cache.
     fn mode(&self, caller: &Caller, purpose: Purpose) -> Mode;
 
     /// Looks a question up. Waits while an equal one is in progress.
@@ -72,7 +72,7 @@ impl CacheKey {
     /// The key of the request with this digest, of `tenant`, to the model that `model` identifies.
     pub(crate) fn new(tenant: &TenantId, model: &str, request: &RequestDigest) -> Self {
         let mut hash = Sha256::new();
-        // Each text behind its length, so that no two different triples are the same bytes.
+        // Each text is preceded by its length, so that no two different triples have the same bytes.
         for text in [tenant.as_str(), model] {
             hash.update(text.len().to_le_bytes());
             hash.update(text);
@@ -94,7 +94,7 @@ pub struct CachedReply {
 }
 
 impl CachedReply {
-    /// The bytes that it takes, about.
+    /// Its approximate size in bytes.
     pub(crate) fn weight(&self) -> u32 {
         let reply = &self.reply;
         let calls: usize =
@@ -141,7 +141,7 @@ impl Flight {
         Self { returns: Some(returns), key, id }
     }
 
-    /// Gives the result to those that wait, unless it is a failure that does not concern them.
+    /// Gives the result to the waiting callers, unless it is a failure that concerns only this one.
     pub(crate) fn land(mut self, result: &FlightResult) {
         let concerns_others = result.as_ref().err().is_none_or(is_failure_of_model);
         if let Some(returns) = self.returns.take() {
@@ -164,7 +164,7 @@ impl std::fmt::Debug for Flight {
     }
 }
 
-/// The cost that a reply saved which was there already.
+/// The cost that an available reply saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CacheSaving {
     /// [`Attempt::CACHED`] or [`Attempt::JOINED`].
@@ -176,7 +176,7 @@ pub(crate) struct CacheSaving {
 pub(crate) struct ResolvedReply {
     pub(crate) completion: Completion,
     pub(crate) cached: bool,
-    /// What was saved, where it was there already.
+    /// The saving, if the reply was available.
     pub(crate) saved: Option<CacheSaving>,
     pub(crate) confirm: Confirm,
 }
@@ -193,14 +193,14 @@ impl ResolvedReply {
 pub(crate) struct CacheUse {
     pub(crate) mode: Mode,
     pub(crate) purpose: Purpose,
-    /// The most tokens that a reply has unless it is cut.
+    /// Maximum number of tokens of a reply that was not cut.
     pub(crate) max_output: u64,
 }
 
 /// Why there is no reply.
 pub(crate) struct ResolveError {
     pub(crate) error: Error,
-    /// Whether it is how an equal question in progress ended.
+    /// Whether this is the end of an equal question that was in progress.
     pub(crate) joined: bool,
 }
 
@@ -223,7 +223,7 @@ pub(crate) async fn resolve(
         return Ok(ask.await.map(fresh)?);
     }
     let found = ctl.within(cache.look_up(key)).await.map_err(|kind| Error::new("cache", kind))?;
-    // A saving that cannot be had is no reason to fail.
+    // The cache is an optimisation: if it fails, the model is asked.
     let found = found.unwrap_or_else(|error| {
         tracing::warn!(%error, "a question is asked without the cache");
         CacheLookup::Ask(None)
@@ -285,7 +285,7 @@ fn is_whole(completion: &Completion, max_output: u64) -> bool {
     }) && completion.usage.output_tokens < max_output
 }
 
-/// Whether others that asked the same get this failure: it is the model's, not the caller's.
+/// Whether callers with equal questions get this failure, too: because it is the model's, and not the caller's.
 fn is_failure_of_model(error: &Error) -> bool {
     !matches!(
         error.kind(),

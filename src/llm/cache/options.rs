@@ -24,9 +24,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        // Decisions and summaries: the same question is to be decided in the same way. An embedding follows from
-        // its text. What a scene's
-        // model does next, and the words of an answer, are asked for each time.
+        // Decisions and summaries are cached, so that the same question is decided in the same way. An embedding
+        // follows from its text. The next step of a scene's model, and the words of an answer, are asked for each time.
         let purposes = [
             (Purpose::Plan, Mode::On),
             (Purpose::Continuation, Mode::On),
@@ -47,8 +46,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How a question of this purpose uses the cache: as its caller `asks`, otherwise as configured for the purpose. A cache
-    /// that keeps nothing is used by none.
+    /// How a question of this purpose uses the cache: as its caller `asks`, otherwise as configured for the purpose. A
+    /// cache of size zero is not used.
     pub(crate) fn mode(&self, asks: Option<Mode>, purpose: Purpose) -> Mode {
         if self.max_bytes == 0 {
             return Mode::Off;
@@ -77,7 +76,7 @@ mod tests {
         for (max_bytes, asks, purpose, expected) in [
             (1, None, Purpose::Plan, On),
             (1, None, Purpose::Answer, ReadOnly),
-            // It is not listed.
+            // This purpose is not listed.
             (1, None, Purpose::Scene, Off),
             (1, Some(Off), Purpose::Plan, Off),
             (1, Some(WriteOnly), Purpose::Answer, WriteOnly),

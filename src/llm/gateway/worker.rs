@@ -1,5 +1,5 @@
-//! The threads on which providers are called. They are no thread of any caller: callers on any runtime, or on none, can await
-//! what runs here.
+//! The threads on which providers are called. They are separate from those of callers, so callers on any runtime, or on
+//! none, can await a call.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,8 +10,8 @@ use super::internal;
 use crate::llm::error::Error;
 use crate::llm::fair_tasks::FairTasks;
 
-/// Fewest tasks that run at the same time on the runtime on which providers are called; it has one thread for
-/// each core, and one that queues tasks ([`FairTasks`]).
+/// Minimum number of tasks that run at the same time on the runtime on which providers are called; it has one thread
+/// for each core, and one that queues tasks ([`FairTasks`]).
 const THREADS: usize = 2;
 
 /// The runtime on which providers are called.

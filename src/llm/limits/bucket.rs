@@ -1,4 +1,4 @@
-//! One rate: so many a minute, with what was taken and not used kept as a credit in front of it.
+//! One rate a minute, with a credit for what was taken and not used.
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,8 +13,8 @@ use governor::{Quota, RateLimiter};
 use crate::llm::ticks::Ticks;
 use crate::mutex::lock;
 
-/// After so long without a gift the rate itself has filled up again, and the credit is void: both
-/// together are never more than was given up.
+/// After this long without new credit, the rate itself has filled up again, and the credit is void: together they never
+/// exceed what was returned.
 const FILLED: Duration = Duration::from_secs(60);
 
 /// A rate a minute; all of it may be taken at once.
@@ -31,8 +31,7 @@ struct BucketState {
     credit: Mutex<Credit>,
 }
 
-/// What calls took and did not use; below zero, what they used and had not taken. At most `most`
-/// either way.
+/// What calls took and did not use; if negative, what they used beyond what they took. At most `max` either way.
 #[derive(Debug)]
 struct Credit {
     amount: i64,
@@ -45,7 +44,7 @@ struct Credit {
 pub(super) enum Blocked {
     /// Ask again after this long.
     For(Duration),
-    /// It is more than can ever be taken: this much.
+    /// The amount is more than can ever be taken: this much.
     Forever(u32),
 }
 
@@ -68,7 +67,7 @@ impl Bucket {
         let mut credit = self.credit();
         let amount = i64::try_from(amount).unwrap_or(i64::MAX);
         let max = i64::from(self.inner.max.get());
-        // A debt is paid by the next call, as far as one call can.
+        // A debt is paid by the next call, as far as one call can pay it.
         let wanted = amount.saturating_sub(credit.amount).clamp(0, max);
         if let Some(wanted) = u32::try_from(wanted).ok().and_then(NonZeroU32::new) {
             match self.inner.rate.check_n(wanted) {
@@ -83,7 +82,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// `taken` turned out to be `used`.
+    /// Corrects the amount `taken` to the amount `used`.
     pub(super) fn settle(&self, taken: u64, used: u64) {
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let max = i64::from(self.inner.max.get());

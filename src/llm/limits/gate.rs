@@ -7,7 +7,7 @@ use super::bucket::{Blocked, Bucket};
 use super::{LimitRefusal, PermitUse, Rates};
 use crate::llm::ticks::Ticks;
 
-/// When a place will be free is unknown.
+/// The delay that is reported if it is unknown when a place will be free.
 const SOON: Duration = Duration::from_secs(1);
 
 /// Requests, tokens and places of one tenant or model.
@@ -26,9 +26,9 @@ pub(super) struct RateGate {
 #[derive(Debug)]
 pub(super) struct GateRefusal {
     pub(super) refusal: LimitRefusal,
-    /// When it could pass, if only time stands in the way.
+    /// When it could pass, if only time prevents that.
     pub(super) wait: Option<Duration>,
-    /// Whether attempts in progress may return so much that it can pass earlier.
+    /// Whether attempts in progress may return enough for it to pass earlier.
     pub(super) may_shorten: bool,
 }
 
@@ -97,7 +97,7 @@ impl RateGate {
         Ok(())
     }
 
-    /// Takes what an attempt in progress holds, whether or not it is there.
+    /// Takes what an attempt in progress holds, even if that exceeds the limits.
     pub(super) fn take_unchecked(&mut self, tokens: u64) {
         self.taken = self.taken.saturating_add(1);
         for (bucket, amount) in [(&self.requests, 1), (&self.tokens, tokens)] {
@@ -136,9 +136,9 @@ impl RateGate {
         }
     }
 
-    /// How long the rates alone make an attempt wait behind a first one, which waits for `first`, and those
-    /// `between`: a lower bound. Attempts in progress may return any number of tokens, but no requests. With
-    /// what it is refused for, if that is too long.
+    /// A lower bound of how long the rates alone make an attempt wait behind a first one, which waits for `first`, and
+    /// those `between`: attempts in progress may return any number of tokens, but no requests. Also returns the refusal
+    /// for a wait that is too long.
     pub(super) fn least_wait(
         &self,
         first: Duration,

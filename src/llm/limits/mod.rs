@@ -1,10 +1,10 @@
-//! Rate limits: requests and tokens a minute and attempts at once, of each tenant and of each model.
+//! Rate limits: requests and tokens a minute, and concurrent attempts, of each tenant and of each model.
 //!
-//! An attempt waits for its turn up to a bound and is then refused, with the time after which to come again.
-//! Tokens are taken by estimate before it and settled by the actual figure after it.
+//! An attempt waits for its turn up to a bound and is then refused, with the time after which to retry. Tokens are
+//! taken by estimate before it and corrected to the actual number after it.
 //!
-//! [`RateLimits`] is what the gateway needs of them; the actor `RateLimiter` implements it over the
-//! [`Scheduler`], which has the rules. Returning a permit is one-way: it can happen in a destructor.
+//! [`RateLimits`] is the interface for the gateway; the actor `RateLimiter` implements it over the [`Scheduler`], which
+//! has the rules. Returning a permit is one-way: it can happen in a destructor.
 
 mod bucket;
 mod gate;
@@ -22,14 +22,14 @@ use crate::run::TenantId;
 pub use options::{Options, Rates};
 pub(crate) use scheduler::{AttemptRequest, PermitGrant, Scheduler};
 
-/// The limits of attempts at models. A permit need not come from this process, nor at once.
+/// The limits of attempts at models. An implementation may be in another process, and reply later.
 #[async_trait]
 pub trait RateLimits: Send + Sync + std::fmt::Debug {
-    /// Waits, up to the bound, until a call of `tenant` with about so many tokens may go to `model`. The turns
-    /// of a model go round its waiting tenants.
+    /// Waits, up to the bound, until a call of `tenant` with about so many tokens may go to `model`. The waiting
+    /// tenants of a model take turns.
     ///
     /// # Errors
-    /// Which limit stands in the way, and when to come again; or that the limits cannot be asked.
+    /// Which limit is reached, and when to retry; or that the limits cannot be asked.
     async fn enter(&self, tenant: &TenantId, model: &str, tokens: u64) -> Result<AttemptPermit, LimitError>;
 
     /// Attempts that were refused since the start.
@@ -61,7 +61,7 @@ pub struct LimitRefusal {
     pub limit: u32,
     /// What the attempt needs of it.
     pub needs: u64,
-    /// When to come again; absent where it can never pass.
+    /// When to retry; absent if the attempt can never pass.
     pub retry_after: Option<Duration>,
     /// Whether it is the model's limit, so that another model may serve.
     pub models: bool,
@@ -113,10 +113,10 @@ pub trait PermitReturns: Send + Sync {
     fn give_back(&self, permit: u64, usage: PermitUse);
 }
 
-/// An attempt that was let through. Dropped before [`sent`](Self::sent) it returns everything, and after it
-/// nothing but its places.
+/// A granted attempt. If it is dropped before [`sent`](Self::sent), everything is returned; after that, only its
+/// places.
 pub struct AttemptPermit {
-    /// Absent once it is returned, and where nothing is limited.
+    /// Absent once it is returned, and if nothing is limited.
     returns: Option<Arc<dyn PermitReturns>>,
     id: u64,
     sent: bool,
@@ -128,7 +128,7 @@ impl AttemptPermit {
         Self { returns: Some(returns), id, sent: false }
     }
 
-    /// A permit where nothing is limited.
+    /// A permit if nothing is limited.
     pub(crate) fn unlimited() -> Self {
         Self { returns: None, id: 0, sent: false }
     }

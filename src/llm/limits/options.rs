@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::nearest::nearest;
 use crate::setting::{DAY_MS, SettingProblem, SettingsReview};
 
-/// The most that a limit can say; a semaphore holds no more places on any machine.
+/// Maximum value of a limit; a semaphore holds no more places on any machine.
 const MAX_LIMIT: u32 = 500_000_000;
 
 /// How much may be asked of models, and how long a call waits for its turn.
@@ -36,12 +36,12 @@ pub struct Rates {
     pub requests_per_minute: Option<u32>,
     /// Prompt and completion tokens in a minute.
     pub tokens_per_minute: Option<u32>,
-    /// Attempts at once.
+    /// Concurrent attempts.
     pub concurrent: Option<u32>,
 }
 
 impl Options {
-    /// Everything that is wrong with these values; `models` are the names of those that there are.
+    /// All problems with these values; `models` are the names of the configured models.
     pub fn problems<'a>(&self, models: impl Iterator<Item = &'a str>) -> Vec<SettingProblem> {
         let mut review = SettingsReview::default();
         review.range("limits.max_wait_ms", self.max_wait_ms, 0..=DAY_MS);

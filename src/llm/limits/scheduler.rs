@@ -1,8 +1,8 @@
 //! The order in which callers may call a model. Pure, but for the clock of its rates.
 //!
 //! An attempt first passes the limits of its tenant, in order of arrival, and then those of the model, where
-//! tenants are served in turn. So a tenant that waits for itself holds nothing of the model's, and a tenant with
-//! many waiting attempts does not delay another one by more than one turn.
+//! tenants are served in turn. So a tenant that waits for its own limits takes nothing from the model's, and a tenant
+//! with many waiting attempts delays another one by at most one turn.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -55,11 +55,11 @@ pub(crate) struct Scheduler<R> {
     models: HashMap<String, ModelLine<R>>,
     /// Lines whose first attempt may be able to pass.
     ready: BTreeSet<LineName>,
-    /// When a line has to be looked at although nothing happens.
+    /// When a line must be checked even if nothing happens.
     due: BTreeSet<(Instant, LineName)>,
     /// The number of waiting attempts.
     waiting: usize,
-    /// What ended outside of [`Scheduler::advance`].
+    /// The outcomes of attempts that ended outside of [`Scheduler::advance`].
     outcomes: Vec<AttemptOutcome<R>>,
 }
 
@@ -77,7 +77,7 @@ struct ModelLine<R> {
     timer: LineTimer,
 }
 
-/// When a line is looked at again, and until when rates block its first attempt.
+/// When a line is checked again, and until when rates block its first attempt.
 #[derive(Debug, Default)]
 struct LineTimer {
     at: Option<Instant>,
@@ -111,11 +111,11 @@ impl<R> Scheduler<R> {
         }
     }
 
-    /// Queues an attempt. The next [`Scheduler::advance`] says what becomes of it. Waiting ones that `is_gone`
-    /// do not count against it.
+    /// Queues an attempt. The next [`Scheduler::advance`] returns its outcome, if it has one. Waiting ones that
+    /// `is_gone` do not count against it.
     pub(crate) fn enter(&mut self, request: AttemptRequest<R>, now: Instant, is_gone: impl Fn(&R) -> bool) {
         let tokens = request.grant.tokens;
-        // What can never pass takes nothing.
+        // An attempt that can never pass takes nothing.
         let tenant = self.tenant_line(&request.grant.tenant).map(|line| &line.gate);
         let impossible = tenant.and_then(|gate| gate.check_possible(tokens).err());
         let model = self.models.get(&request.grant.model).map(|line| &line.gate);
@@ -140,7 +140,7 @@ impl<R> Scheduler<R> {
         self.ready.insert(LineName::Tenant(name));
     }
 
-    /// Refuses an attempt that its tenant's rates alone keep waiting for too long.
+    /// Refuses an attempt that would wait too long because of its tenant's rates alone.
     fn admit_at_tenant(&self, request: &AttemptRequest<R>, now: Instant) -> Result<(), LimitRefusal> {
         let Some(line) = self.tenants.get(&request.grant.tenant) else { return Ok(()) };
         line.timer.admit(&line.gate, line.waiting.len(), line.timer.tokens, request, now)
@@ -188,7 +188,8 @@ impl<R> Scheduler<R> {
             self.due.remove(&(at, line.clone()));
             self.ready.insert(line);
         }
-        // Tenants sort before models, so what passes its tenant's limits reaches its model in the same round.
+        // Tenants sort before models, so an attempt that passes its tenant's limits reaches its model in the same
+        // round.
         while let Some(line) = self.ready.pop_first() {
             match &line {
                 LineName::Tenant(tenant) => self.advance_tenant(tenant, now, &is_gone),
@@ -199,7 +200,7 @@ impl<R> Scheduler<R> {
         std::mem::take(&mut self.outcomes)
     }
 
-    /// When [`Scheduler::advance`] has to be called although nothing happens.
+    /// When [`Scheduler::advance`] must be called even if nothing happens.
     pub(crate) fn next_due(&self) -> Option<Instant> {
         self.due.first().map(|(at, _)| *at)
     }
@@ -254,7 +255,7 @@ impl<R> Scheduler<R> {
         self.ready.insert(LineName::Model(name));
     }
 
-    /// Refuses an attempt that its model's rates alone keep waiting for too long.
+    /// Refuses an attempt that would wait too long because of its model's rates alone.
     fn admit_at_model(&self, request: &AttemptRequest<R>, now: Instant) -> Result<(), LimitRefusal> {
         let Some(line) = self.models.get(&request.grant.model) else { return Ok(()) };
         // Tenants take turns, so only those of its own tenant are certain to pass before it.
@@ -367,7 +368,7 @@ impl<R> Scheduler<R> {
         let mut ended = None;
         let mut is_blocked = false;
         let next = waiting.pop(|_, request| {
-            // Nobody passes the tenant whose turn it is: a large call would never get its tokens.
+            // No other tenant may pass the one whose turn it is: otherwise a large call would never get its tokens.
             if is_blocked {
                 return false;
             }
@@ -435,7 +436,7 @@ impl LineTimer {
         self.earliest = Some(self.earliest.map_or(request.deadline, |at| at.min(request.deadline)));
     }
 
-    /// The bound stays until it is reached, so that not every change looks at every attempt.
+    /// Keeps the bound until it is reached, so that not every change has to check every attempt.
     fn update_earliest(&mut self, now: Instant, mut deadlines: impl Iterator<Item = Instant>) {
         if self.is_due(now) {
             self.earliest = deadlines.min();
@@ -449,7 +450,8 @@ impl LineTimer {
         self.earliest.is_some_and(|at| at <= now)
     }
 
-    /// Refuses an attempt that rates alone keep waiting beyond its deadline, behind `waiting` others with `tokens`.
+    /// Refuses an attempt that would wait beyond its deadline because of rates alone, behind `waiting` others with
+    /// `tokens`.
     fn admit<R>(
         &self,
         gate: &RateGate,

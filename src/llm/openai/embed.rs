@@ -10,7 +10,7 @@ use super::reply::{ProviderReply, usage};
 use super::transport::error_object;
 use crate::run::Reply;
 
-/// Characters for each token of a model's window that are surely not too many.
+/// Characters for each token of a model's window. Real texts have more, so a cut text fits.
 const CHARS_PER_TOKEN: usize = 2;
 
 /// The body of `POST /embeddings`. Texts are cut to the model's window: servers refuse longer ones.

@@ -38,7 +38,8 @@ const FIRST_PAUSE: u32 = 8;
 /// Maximum number of questions that are not streamed before a stream is retried.
 const MAX_PAUSE: u32 = 1024;
 
-/// How many times an answer's time fits into the limit of a whole one, where answers that nobody reads are not streamed.
+/// Answers that nobody reads as they are written are not streamed if the last one took at most this part of the time
+/// limit of a whole reply.
 const SOON: u32 = 4;
 
 /// The state of one model's streams, separately for questions with and without functions: some servers
@@ -46,7 +47,7 @@ const SOON: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     kinds: [SupportedFields; 2],
-    /// It was reported that its tokens are unknown.
+    /// Whether it was logged that its tokens are unknown.
     unmetered: AtomicBool,
 }
 
@@ -54,13 +55,13 @@ pub(super) struct Streams {
 struct SupportedFields {
     /// The most preferred form that was not refused.
     form: AtomicU8,
-    /// A stream has succeeded.
+    /// Whether a stream has succeeded.
     works: AtomicBool,
     /// Questions that are not streamed before a stream is retried.
     pause: AtomicU32,
     /// Empty streams since the last successful one.
     empty: AtomicU32,
-    /// The last answer was complete in a small part of the time in which a whole reply has to be.
+    /// Whether the last answer was complete in a small part of the time limit of a whole reply.
     is_soon_complete: AtomicBool,
 }
 
@@ -86,8 +87,8 @@ impl Streams {
         }
     }
 
-    /// Returns whether answers that nobody reads need not be streamed: the last one was complete so soon that a whole one will
-    /// arrive in its time, too. A slow model's are streamed, which shows that it is at work.
+    /// Returns whether answers that nobody reads need not be streamed: the last one was complete so soon that a whole
+    /// reply will arrive in time, too. The answers of a slow model are streamed, which shows that it is working.
     pub(super) fn is_soon_complete(&self, request: &Request) -> bool {
         self.of(request).is_soon_complete.load(Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Whole lines of an event stream. The parser of the client crate reads a line again from its beginning with every piece
-//! that comes: one of megabytes would take a processor for minutes, although its bytes are bounded.
+//! Whole lines of an event stream. The client crate's parser reads a line again from its beginning with every chunk
+//! that arrives: a line of megabytes, although bounded, would occupy a processor for minutes.
 
 /// Joins the pieces of a stream to whole lines.
 #[derive(Debug, Default)]

@@ -41,8 +41,9 @@ use redact::RedactingSink;
 use reply::ProviderReply;
 use transport::{Bounds, DoneWatch, Once};
 
-/// How long an idle connection to a server without TLS is used again: less than such servers keep one (vLLM and llama.cpp 5 s).
-/// A question on one that they are just closing is lost, and charged as if it had been answered.
+/// How long an idle connection to a server without TLS is reused: less than such servers keep one (5 s for vLLM and
+/// llama.cpp). A question on a connection that the server is just closing is lost, and charged as if it had been
+/// answered.
 const KEEP_IDLE: Duration = Duration::from_secs(4);
 
 /// A model of a server with the OpenAI protocol.
@@ -76,7 +77,7 @@ impl OpenAi {
         if is_loopback(&model.base_url) {
             http = http.no_proxy();
             if model.base_url.starts_with("http://") {
-                // Nothing is encrypted on the way to it, so the system's root certificates need not be read.
+                // The connection is not encrypted, so the system's root certificates need not be read.
                 http = http.tls_certs_only([]);
             }
         }
@@ -94,7 +95,7 @@ impl OpenAi {
         })
     }
 
-    /// The same model, forced in another way.
+    /// The same model with another way of forcing.
     #[must_use]
     pub fn forced_by(&self, forcing: Forcing) -> Self {
         let mut other = self.clone();
@@ -181,7 +182,7 @@ impl OpenAi {
             let chunk = match self.next_chunk(&mut chunks, first, &so_far).await {
                 Err(silence) => return Err((silence, so_far.tokens())),
                 Ok(None) => break,
-                // The reply was complete, so it does not matter that the connection then broke.
+                // The reply was complete, so it does not matter that the connection broke afterwards.
                 Ok(Some(Err(_))) if so_far.is_finished() => break,
                 Ok(Some(Err(error))) => return Err((why(error), so_far.tokens())),
                 Ok(Some(Ok(chunk))) => chunk,

@@ -24,7 +24,7 @@ use super::lines::WholeLines;
 use crate::invisible::one_line;
 use crate::retry_after::retry_after;
 
-/// Maximum number of bytes of a reply, after decompression.
+/// Maximum size of a reply, in bytes, after decompression.
 pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 const MAX_DETAIL_CHARS: usize = 300;

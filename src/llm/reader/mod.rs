@@ -71,7 +71,7 @@ fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, Strin
     let plain = signs.iter().fold(rest.to_owned(), |text, (sign, meant)| text.replace(sign, meant));
     match object(rest).or_else(|| object(&plain)) {
         Some(arguments) => Some((name, arguments.to_string())),
-        // No sentence begins like this, so it is a call; validation of its arguments reports what is wrong.
+        // No sentence begins like this, so it is a call; validation of its arguments reports any problem.
         None if written.trim_start().starts_with("functions.") => Some((name, plain)),
         None => None,
     }
@@ -258,7 +258,7 @@ fn choose(parsed: Vec<ParsedCall>, tool: &str) -> Result<Value, PlanProblem> {
         push_distinct(&mut values, Value::Object(arguments));
     }
     if values.len() > 1 {
-        // `{}` beside an object is a figure of speech.
+        // An empty object `{}` beside another object is only part of the prose.
         values.retain(|value| value.as_object().is_some_and(|object| !object.is_empty()));
     }
     only(values, tool)
@@ -298,7 +298,7 @@ fn without_reasoning(text: &str) -> &str {
 }
 
 /// The text after thoughts in `<think>` … `</think>` at its beginning; `None` while these, or their opening tag, may
-/// continue. What a text says of such tags later is left as it is.
+/// continue. Such tags later in the text are left as they are.
 pub(crate) fn after_reasoning(so_far: &str) -> Option<&str> {
     const OPENS: &str = "<think>";
     let text = so_far.trim_start();

@@ -13,7 +13,7 @@ pub struct Partial {
     text: &'static str,
     at: ReadPosition,
     key: String,
-    /// What the value of `key` is for.
+    /// The field that the value of `key` belongs to.
     field: PartialField,
     string: Unescape,
     /// The value of the field `hold`.
@@ -192,14 +192,14 @@ impl Partial {
         };
     }
 
-    /// A word has ended: the value of the field `hold`, if it is that one's.
+    /// Ends a word: if it is the value of the field `hold`, records it.
     fn end_word(&mut self, out: &mut String) {
         if self.field != PartialField::Hold {
             return;
         }
         let held = match (self.key.as_str(), self.held) {
             ("false", None) => Some(false),
-            // Repeated, or no boolean: nothing may be shown.
+            // Repeated, or not a boolean: nothing may be shown.
             _ => Some(true),
         };
         self.held = held;
@@ -225,7 +225,7 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
-/// One character of an object or array that is passed over.
+/// Reads one character of an object or array that is skipped.
 fn nested(depth: usize, in_string: bool, escaped: bool, c: char) -> ReadPosition {
     let deep = |depth, in_string, escaped| ReadPosition::Nested { depth, in_string, escaped };
     match c {
@@ -252,9 +252,9 @@ struct Unescape {
 enum Escape {
     #[default]
     None,
-    /// Behind a backslash.
+    /// After a backslash.
     Begun,
-    /// Behind `\u` and so many of its four digits.
+    /// After `\\u` and this many of its four digits.
     Hex { digits: u32, value: u32 },
 }
 
@@ -328,7 +328,7 @@ mod tests {
         Partial::new("should_continue", "answer")
     }
 
-    /// What is given when the text comes in pieces of so many characters.
+    /// The output for a text that arrives in chunks of this many characters.
     fn read(text: &str, size: usize) -> String {
         let chars: Vec<char> = text.chars().collect();
         let mut partial = verdict();

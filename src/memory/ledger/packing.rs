@@ -1,4 +1,4 @@
-//! Facts in a compact form, for conversations that wait: hashes as bytes, times as numbers, absent members as one byte.
+//! Facts in a compact form, for waiting conversations: hashes as bytes, times as numbers, absent members as one byte.
 
 use std::borrow::Cow;
 

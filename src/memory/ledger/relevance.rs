@@ -1,4 +1,4 @@
-//! Which facts a run should know: those that share words with its request, the rarer the better, within a bound of tokens.
+//! Which facts a run is told: those that share words with its request, within a bound of tokens. Rare words count more.
 
 use std::collections::HashSet;
 
@@ -9,9 +9,9 @@ use super::{EntryEvidence, LedgerEntry};
 use crate::language::{lexicon, text};
 use crate::run::{Context, FactKind, KnownFact, Turn};
 
-/// What the section of facts takes beside its lines, in quarters of a token.
+/// The size of the section of facts besides its lines, in quarters of a token.
 const SECTION: usize = 400;
-/// A word of the request in which a fact came up counts less than one of the fact itself.
+/// The weight of a word of the request in which a fact came up, relative to a word of the fact itself.
 const TOPIC_WEIGHT: f64 = 0.4;
 /// Facts with a smaller share of the best score are not about the request.
 const MIN_SHARE: f64 = 0.15;
@@ -56,12 +56,12 @@ pub(super) fn select(
         if !seen.insert(at) {
             continue;
         }
-        // Once the budget is spent, the rest of a long ledger is not written only to be measured.
+        // Once the budget is used up, the rest of a long ledger is not serialised only to be measured.
         if least_size(candidates[at]) > rest {
             continue;
         }
         let known = known(candidates[at], user);
-        // As it is frozen, which is more than its line in a prompt.
+        // Measured in its frozen form, which is larger than its line in a prompt.
         if let Some(left) = rest.checked_sub(estimate::json_size(&known) + 1) {
             rest = left;
             chosen.push((at, known));
@@ -71,7 +71,8 @@ pub(super) fn select(
     chosen.into_iter().map(|(_, known)| known).collect()
 }
 
-/// The least that a fact takes as it is frozen, in quarters of a token: its texts, each byte of which counts one or more.
+/// A lower bound of the size of a fact in its frozen form, in quarters of a token: its texts, each byte of which counts
+/// at least one.
 fn least_size(entry: &LedgerEntry) -> usize {
     let fact = &entry.fact;
     r#"{"id":"","kind":"","claim":""}"#.len()
@@ -82,7 +83,7 @@ fn least_size(entry: &LedgerEntry) -> usize {
 
 fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
     let fact = &entry.fact;
-    // What another user said or looked up grounds no write of this one.
+    // What another user said or looked up is no source for a write of this user.
     let is_own = fact.source.by.as_deref() == Some(user);
     let grounds = is_own && fact.kind.may_ground() && !entry.is_outdated;
     KnownFact {
@@ -96,7 +97,7 @@ fn known(entry: &LedgerEntry, user: &str) -> KnownFact {
     }
 }
 
-/// The sorted terms of a request, as they are looked for in thousands of facts.
+/// The sorted terms of a request, for lookups by thousands of facts.
 struct AskedTerms<'a> {
     terms: &'a [u32],
     /// Whether a term with these last bits is among them.
@@ -114,17 +115,17 @@ impl<'a> AskedTerms<'a> {
 
     /// The places of those that are among `terms`.
     fn among(&self, terms: &[u32]) -> impl Iterator<Item = usize> {
-        // Nearly all are none of them.
+        // Nearly all terms fail this test.
         let may_be = terms.iter().filter(move |term| self.last_bits[**term as usize % 1024]);
         may_be.filter_map(move |term| self.terms.binary_search(term).ok())
     }
 }
 
-/// How much each fact is about the words of the request.
+/// The relevance of each fact to the words of the request.
 fn scores(candidates: &[&LedgerEntry], asked: &[u32]) -> Vec<f64> {
     let terms = AskedTerms::of(asked);
     let mut having = vec![0_u32; asked.len()];
-    // How much each fact is about each word, fact by fact.
+    // The relevance of each fact to each word, fact by fact.
     let mut weights = vec![0.0; candidates.len() * asked.len()];
     let rows = || 0..candidates.len();
     for (row, entry) in rows().zip(candidates) {
@@ -143,7 +144,7 @@ fn scores(candidates: &[&LedgerEntry], asked: &[u32]) -> Vec<f64> {
     rows().zip(candidates).map(score).collect()
 }
 
-/// What a score counts by the kind of its fact.
+/// The factor of a score by the kind of its fact.
 fn kind_weight(kind: FactKind) -> f64 {
     match kind {
         FactKind::Given => 1.2,
@@ -154,7 +155,7 @@ fn kind_weight(kind: FactKind) -> f64 {
     }
 }
 
-/// A turn that the prompt has anyway.
+/// A turn that the prompt contains anyway.
 struct ShownTurn<'a> {
     turn: &'a Turn,
     calls: String,

@@ -1,4 +1,4 @@
-//! The facts of one turn: what its request states, its calls found, and its answer says beyond that.
+//! The facts of one turn: those that its request states, its calls found, and its answer adds.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -16,15 +16,15 @@ use crate::run::{
     TurnCall, TurnOrigin, call_key, plain_leaves,
 };
 
-/// Most facts of one turn's calls.
+/// Maximum number of facts of one turn's calls.
 const MAX_FOUND: usize = 64;
-/// Most records and texts of one call's result.
+/// Maximum number of records and texts of one call's result.
 const MAX_RECORDS: usize = 24;
-/// Most sentences of an answer.
+/// Maximum number of sentences of an answer.
 const MAX_CONCLUDED: usize = 6;
 /// How deep results are read.
 const MAX_DEPTH: u8 = 8;
-/// Most members of a record, and elements of a list in one.
+/// Maximum number of members of a record, and elements of a list in one.
 const MAX_MEMBERS: usize = 24;
 const MAX_ELEMENTS: usize = 8;
 /// Characters of the arguments in a claim.
@@ -38,7 +38,7 @@ pub(super) struct FindingCall {
     pub key: String,
     /// The scene.
     pub scene: String,
-    /// Whether a later equal call takes its place.
+    /// Whether a later equal call replaces it.
     pub is_read: bool,
     /// The hash of its whole result.
     #[serde(with = "packing::hex")]
@@ -48,7 +48,7 @@ pub(super) struct FindingCall {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FoundFact {
     pub kind: FactKind,
-    /// Its place in the turn, whatever it says.
+    /// Its position in the turn, which does not depend on its words.
     pub place: String,
     pub claim: String,
     pub source: FactSource,
@@ -65,7 +65,7 @@ pub(super) struct FoundFact {
 pub(super) struct SaidClaim {
     /// The sentence, with the days that were meant.
     pub claim: String,
-    /// `None` if it says what is not the case.
+    /// `None` if it denies something.
     pub evidence: Option<FactEvidence>,
 }
 
@@ -90,8 +90,8 @@ fn clip(claim: &str) -> String {
     text::shorten_to_words(&text::one_line(claim), MAX_CLAIM_CHARS)
 }
 
-/// The facts of a turn, and how many of each kind its bounds left out. `known` are the claims that an answer may rest on
-/// beside the turn itself.
+/// The facts of a turn, and how many of each kind its bounds left out. An answer may rest on the turn and on the
+/// `known` claims.
 pub(super) fn of(
     turn: &Turn,
     origin: Option<&TurnOrigin>,
@@ -148,7 +148,7 @@ pub(super) fn of(
     (found, left_out)
 }
 
-/// What summaries of documents say, with the places that they rest on.
+/// The sentences of summaries of documents, with the places that they rest on.
 fn quoted(origin: &TurnOrigin, of_run: &FactSource, at: Option<Timestamp>) -> Vec<FoundFact> {
     let fact = |(place, quote): (usize, &DocumentQuote)| FoundFact {
         kind: FactKind::Quoted,
@@ -176,7 +176,7 @@ fn shown_texts<'t>(turn: &'t Turn, origin: Option<&'t TurnOrigin>) -> Vec<Cow<'t
     texts.map(Cow::Borrowed).chain([Cow::Owned(now), Cow::Owned(quotes)]).collect()
 }
 
-/// The sentences of an answer with figures that nothing in the turn, and none of the `known` claims, has.
+/// The sentences of an answer with figures that occur neither in the turn nor in the `known` claims.
 fn concluded(
     turn: &Turn,
     origin: Option<&TurnOrigin>,
@@ -199,7 +199,7 @@ fn concluded(
     let sentences = lines.flat_map(statements::sentences).filter(|sentence| !sentence.ends_with('?'));
     let fact = |(place, sentence): (usize, &str)| {
         let untraced = figures::untraced_figures(sentence, &shown);
-        // What it rests on is named beside it.
+        // The values that it rests on are named beside it.
         let all = figures::untraced_figures(sentence, "").len();
         let kind = if has_made_values || untraced.len() < all { FactKind::Derived } else { FactKind::Guess };
         (!untraced.is_empty()).then(|| FoundFact {
@@ -218,7 +218,8 @@ fn concluded(
     sentences.enumerate().filter_map(fact).take(MAX_CONCLUDED).collect()
 }
 
-/// The result of a call, read record by record: the plain values of one object stay together, such as a number and its unit.
+/// Reads the result of a call record by record: the plain values of one object stay together, such as a number and its
+/// unit.
 struct ResultReading<'a> {
     call: &'a TurnCall,
     /// Its place among the turn's calls.
@@ -227,7 +228,7 @@ struct ResultReading<'a> {
     source: FactSource,
     at: Option<Timestamp>,
     finding: FindingCall,
-    /// The values that the call was given: a tool that repeats them found nothing.
+    /// The values that the call was given: a tool that repeats them has found nothing.
     given: Vec<&'a Value>,
     /// `Tool(argument: value)`.
     head: String,
@@ -268,7 +269,7 @@ impl<'a> ResultReading<'a> {
         reading.read(&call.result, &mut String::new(), 0);
         let quotes_documents = origin.is_some_and(|origin| origin.quotes_documents);
         if !quotes_documents && !reading.facts.iter().any(|fact| fact.kind == FactKind::Verified) {
-            // That a read found nothing, or a write was done, is a fact, too.
+            // That a read found nothing, or a write was done, is a fact as well.
             reading.add_record(String::new(), Map::new());
         }
         // The first one takes the place of an earlier result, which a quotation may not.
@@ -351,7 +352,7 @@ impl<'a> ResultReading<'a> {
             None => found,
         };
         let values = match self.origin.map(|origin| origin.effect) {
-            // What a write was called with was traced, confirmed or approved then.
+            // The arguments of a write were traced, confirmed or approved when it was made.
             Some(Effect::Write) => json!([record, plain_leaves(&self.call.arguments)]),
             _ => Value::Object(record),
         };
@@ -360,7 +361,7 @@ impl<'a> ResultReading<'a> {
         self.add(FactKind::Verified, &claim, pointer, Some(evidence), None);
     }
 
-    /// Somebody's words inside a result: no value, whatever they say.
+    /// Adds somebody's words inside a result: a quotation, whatever they say.
     fn add_quote(&mut self, quote: &str, pointer: String, document: Option<DocumentSpan>) {
         let quote = text::shorten_to_words(&text::one_line(quote), MAX_CLAIM_CHARS / 2);
         let claim = if document.is_some() { quote } else { format!("{}: “{quote}”", self.head) };
@@ -379,7 +380,7 @@ impl<'a> ResultReading<'a> {
             "" => self.finding.result.clone(),
             part => content_hash(&self.call.result.pointer(part).unwrap_or(&Value::Null).to_string()),
         };
-        // What documents say is quoted, also where it looks like a value.
+        // The words of documents are quoted, even if they look like values.
         let (kind, evidence) = match self.origin.is_some_and(|origin| origin.quotes_documents) {
             true => (FactKind::Quoted, None),
             false => (kind, evidence),
@@ -399,7 +400,7 @@ impl<'a> ResultReading<'a> {
     }
 }
 
-/// The quotation that an object of a result is: `{"quote", "document", "start", "end"}`.
+/// The quotation that an object of a result represents: `{"quote", "document", "start", "end"}`.
 fn document_quote(members: &Map<String, Value>) -> Option<(&str, DocumentSpan)> {
     let text = members.get("quote")?.as_str()?;
     let document = members.get("document")?.as_str()?.chars().take(128).collect();

@@ -26,8 +26,8 @@ fn approves_own_change(state: &RunState, command: &Command) -> bool {
     changed && command.is_authenticated && !is_requester(state, &command.by)
 }
 
-/// Checks that the person may decide what the command decides: one's own requests and changes only as far as the settings and
-/// the key allow. What the user alone is asked, the requester decides.
+/// Checks that the person may make the decision of the command: one's own requests and changes only as far as the
+/// settings and the key allow. A question that is for the user alone is decided by the requester.
 pub(super) fn may_decide(state: &RunState, command: &Command) -> Result<(), CommandRefusal> {
     let asked = is_requester(state, &command.by);
     let asks_user = |approval: &u32| state.approvals.get(approval).is_some_and(|a| a.needed.by_user);

@@ -18,7 +18,7 @@ pub struct CommandRefusal {
 }
 
 impl From<Fault> for CommandRefusal {
-    /// A refusal of which its client had seen everything.
+    /// A refusal of a command whose client had seen everything.
     fn from(fault: Fault) -> Self {
         Self { fault, difference: Box::default(), record: None }
     }

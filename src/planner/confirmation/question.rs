@@ -18,7 +18,8 @@ pub(super) fn repeat_question(language: Option<&str>) -> &'static str {
     }
 }
 
-/// The question of a call without its arguments, for what lists them below the question: unless the tool's own phrase has them.
+/// The question of a call without its arguments, for displays that list them below it: only the tool's own phrase may
+/// contain them.
 pub(in crate::planner) fn question_above_arguments(
     state: &RunState,
     scene: &Scene,

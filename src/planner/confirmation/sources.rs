@@ -20,8 +20,8 @@ pub(in crate::planner) fn untraced_arguments(
     tool: &SceneTool,
     arguments: &Value,
 ) -> Vec<String> {
-    // What is asked mostly says all values, and is soon read. The conversation, which may be long, is read only for a
-    // value that is not in it: further sources never make a value doubtful.
+    // The request usually contains all values and is read quickly. The conversation, which may be long, is read only
+    // for a value that the request does not contain: further sources never make a value doubtful.
     let Some(asked) = asked_sources(state) else { return Vec::new() };
     if untraced(&tool.parameters, arguments, &asked).is_empty() {
         return Vec::new();
@@ -104,7 +104,7 @@ impl<'a> CollectedSources<'a> {
     /// The results of the run's own calls.
     fn add_results(&mut self) {
         let state = self.state;
-        // What a flow's own functions return may repeat what a model wrote.
+        // A flow's own functions may return what a model wrote.
         let is_evidence = |call: &CallState| !state.is_of_flow(call) && !call.is_untraced;
         let evidence = state.calls.iter().filter(|(_, call)| is_evidence(call));
         for (number, _) in evidence {
@@ -124,7 +124,7 @@ impl<'a> CollectedSources<'a> {
     /// What the conversation knew when the run started.
     fn add_conversation(&mut self, context: &'a Context, catalogue: &Catalogue) {
         let (state, strict) = (self.state, self.strict);
-        // A model wrote the summary: it may pass on names, but no values.
+        // A model wrote the summary: it is a source of names, but not of values.
         let summary = |text: &'a String| if strict { plain_words(text).into() } else { text.as_str().into() };
         self.said.extend(context.summary.iter().map(summary));
         for evidence in facts::evidence(state) {
@@ -133,12 +133,12 @@ impl<'a> CollectedSources<'a> {
         }
         // A figure that a model made up in an earlier answer is no source.
         let founded = state.settings().has_rules(6).then(|| facts::grounded_statements(state));
-        // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
+        // A call that the user was asked to confirm and has not confirmed is no evidence for itself.
         let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
         for (at, turn) in context.turns.iter().enumerate() {
             self.said.push(turn.request.as_str().into());
             let is_last = at + 1 == context.turns.len();
-            // A question that a model wrote is no evidence for what a yes to it does.
+            // A question that a model wrote is no evidence for the calls that a yes to it leads to.
             let is_question =
                 turn.status == RunStatus::NeedsInput && (strict || !is_last || pending.is_none());
             if !is_question {
@@ -161,7 +161,7 @@ impl<'a> CollectedSources<'a> {
 
     fn add_earlier_call(&mut self, call: &'a TurnCall, catalogue: &Catalogue) {
         let tool = catalogue.get(&call.scene).and_then(|scene| scene.tool(&call.tool));
-        // What a write was called with was traced, confirmed or approved then.
+        // The arguments of a write were traced, confirmed or approved when it was made.
         if !self.strict || tool.is_some_and(|tool| tool.effect == Effect::Write) {
             self.found.push(Cow::Borrowed(call.arguments.value()));
             self.found.push(facts::without_prose(self.state, Cow::Borrowed(call.result.value())));
@@ -172,7 +172,7 @@ impl<'a> CollectedSources<'a> {
     }
 }
 
-/// A result without the values that the call itself was given: a tool that repeats its input found nothing.
+/// A result without the values that the call itself was given: a tool that repeats its input has found nothing.
 fn without_echo<'a>(result: &'a Value, arguments: &Value) -> Cow<'a, Value> {
     let given = plain_leaves(arguments);
     if given.is_empty() {

@@ -12,7 +12,7 @@ use super::quantity;
 use super::terms::{AFTER, BEFORE, LAST, NEXT, PAST, THIS, WEEK};
 use super::words::SourceWord;
 
-/// Most days that are kept.
+/// Maximum number of days that are kept.
 const MAX_DATES: usize = 2000;
 
 /// The days mentioned in texts.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{GroundingSources, names};
 use crate::invisible::{is_invisible, without_invisible};
 
-/// Most words with invisible characters that are looked up; any further one stays as it is.
+/// Maximum number of words with invisible characters that are looked up; any further one stays as it is.
 const MAX_WORDS: usize = 64;
 
 /// Returns whether a string of the value, or a name in it, has invisible characters.

@@ -1,12 +1,13 @@
-//! Values that people said exactly as they stand in a call: the frequent case, which needs no reading of words, days and times.
+//! Values that people said exactly as a call contains them: the frequent case, which needs no reading of words, days
+//! and times.
 //!
-//! **Invariant:** what is found here, reading finds as well. The reverse does not hold.
+//! **Invariant:** whatever is found here, reading would find as well. The reverse does not hold.
 
 use std::borrow::Cow;
 
 use super::OTHER_IN_ENGLISH;
 
-/// Most bytes of texts that are searched. Reading is bounded, too, and reads more than these.
+/// Maximum number of bytes of texts that are searched. Reading is bounded, too, and reads more than these.
 const MAX_BYTES: usize = 16 * 1024;
 
 /// The words of people, as they wrote them.

@@ -10,7 +10,7 @@ use crate::language;
 use crate::language::calendar_words::{self, BETWEEN, EXCLUDING, LAST_OF_SEVERAL, MONTH, TO};
 use crate::language::function_words::AND;
 
-/// Most days, months and years of one text.
+/// Maximum number of days, months and years of one text.
 const MAX_ITEMS: usize = 1000;
 /// How many days back a date without a year may be, if nothing in the text refers to the past.
 const RECENT: i64 = 92;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::words::{SourceWord, fold, words};
 
-/// Most distinct words that are searched for typing errors.
+/// Maximum number of distinct words that are searched for typing errors.
 const MAX_VOCABULARY: usize = 50_000;
 /// Longest text that is searched for identifiers, in bytes.
 const MAX_RUN: usize = 1024 * 1024;

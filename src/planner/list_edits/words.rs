@@ -30,11 +30,11 @@ const NOT: &str = "not no non don never pas ne nicht kein keine keinen ni nunca 
 const AFTER: &str =
     "too also out off via fuori weg raus heraus hinzu dazu anche pure aussi également auch también tambien";
 
-/// The words of `REMOVE` that say what is excepted from all the rest, rather than what is taken away.
+/// The words of `REMOVE` that mean an exception from the rest, rather than a removal.
 const EXCEPT: &str = "without except minus senza tranne eccetto meno sans sauf excepté \
     ohne außer ausser sin excepto menos salvo";
 
-/// Words that end what was said before, and say that what follows stays or is used.
+/// Words that end the previous clause, and say that the following names stay or are used.
 const KEEP: &str = "but use using take leave keep read want need in on \
     ma però usa usare prendi lascia mais utilise utilisez prends prenez \
     aber nimm nehmen verwende verwenden lass lassen pero use usar toma";
@@ -45,10 +45,10 @@ const ALL: &str = "all everything tutte tutti tutto tout toutes toute tous alle 
 /// Words that join two names.
 const AND: &str = "and e ed et und y";
 
-/// Words that leave open what is meant.
+/// Words that make the meaning unclear.
 const DOUBT: &str = "or o ou oder instead invece statt should may is";
 
-/// Words that approve what stands before them, and so may end what was said.
+/// Words that approve what precedes them, and so may end a clause.
 const GOOD: &str = "fine right good bene bien gut";
 
 /// Words without a meaning of their own here.
@@ -91,7 +91,7 @@ pub(super) enum Change {
 /// The meaning of a word here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Whether it may also follow the names that it is about (`AFTER`), and whether it says what is excepted (`EXCEPT`).
+    /// Whether it may also follow its names (`AFTER`), and whether it means an exception (`EXCEPT`).
     Change {
         change: Change,
         may_follow: bool,

@@ -15,8 +15,8 @@ impl RunState {
         for (old, new) in &patch.replaced {
             self.step(*old, |step| {
                 step.replaced_by = Some(*new);
-                // Its scene has ended it, but what depends on it was not served: it waits for the new step or is
-                // blocked.
+                // Its scene has ended it, but its purpose was not achieved: what depends on it waits for the new step
+                // or is blocked.
                 if step.status == StepStatus::Completed {
                     step.status = StepStatus::Failed;
                     step.error.get_or_insert_with(|| {

@@ -87,7 +87,7 @@ impl RunState {
         };
         let about = Subject::Consultation { consultation: *consultation, kind: subject.kind() };
         let sent = question.and_then(|question| self.asks.get(&question)?.origin.as_ref());
-        // That an equal question in progress got no reply says the same about the model.
+        // No reply to an equal question in progress says the same about the model.
         let sent = sent.is_none_or(|origin| matches!(origin.reply, ReplyOrigin::Sent | ReplyOrigin::Shared));
         let unanswered = question.is_some() && chosen.is_none() && sent && !self.is_replied(*consultation);
         self.uncount_votes(*consultation);

@@ -15,7 +15,7 @@ fn is_consultation(chosen: PolicyChoice, about: ConsultationKind) -> bool {
     matches!(chosen, PolicyChoice::Consult { kind: Some(kind), .. } if kind == about)
 }
 
-/// Most attempts of a write with an idempotency key, in a run without a mode.
+/// Maximum number of attempts of a write with an idempotency key, in a run without a mode.
 const MAX_KEYED_ATTEMPTS: u32 = 2;
 
 impl RunState {

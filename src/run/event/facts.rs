@@ -58,7 +58,7 @@ impl StatusChange {
     }
 }
 
-/// Where an event comes from, as far as the event alone tells.
+/// Where an event comes from, as far as the event itself shows that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin<'a> {
     /// From outside: the replay takes it as recorded.
@@ -440,12 +440,14 @@ impl Event {
     }
 }
 
-/// The number of a summary: that of its step, or one behind those of all steps for that of a call.
+/// The number that identifies a summary in event names: that of its step, or for a call's summary a number after those
+/// of all steps.
 fn summary_number(step: u32, tool_call: Option<u32>) -> u32 {
     tool_call.map_or(step, |call| call.saturating_add(100_000))
 }
 
-/// The number of a part of a summary among those of all summaries: a summary has fewer than 10,000 parts.
+/// The number that identifies a part of a summary among the parts of all summaries: a summary has fewer than 10,000
+/// parts.
 fn part_number(summary: u32, part: u32) -> u32 {
     summary.saturating_mul(10_000).saturating_add(part)
 }

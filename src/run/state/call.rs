@@ -52,7 +52,8 @@ pub struct CallState {
     /// Whether the last good result of an equal call was looked for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub recalled: bool,
-    /// Of a read of a program: whether a value of its arguments was neither said nor found, so that its result grounds nothing.
+    /// Of a program's read: whether a value of its arguments was neither said nor found, so that its result is no
+    /// source of values.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_untraced: bool,
     /// Whether it commits what a program staged: the machine requested it, at the end of the program, which wrote no such call.
@@ -64,24 +65,24 @@ pub struct CallState {
     /// Whether a model has found the values of its result in data of another shape.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub interpreted: bool,
-    /// Whether its tool looked at documents of the request: its result is what these say.
+    /// Whether its tool read documents of the request: its result repeats what these say.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub quotes_documents: bool,
-    /// Of a read: whether it was requested after another call had looked at documents. What it was called with, and so what
-    /// it found, may come from these.
+    /// Of a read: whether it was requested after another call had read documents. Its arguments, and so its result, may
+    /// come from these.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub follows_documents: bool,
-    /// Whether a model was to be asked about the shape of its result, whatever came of it.
+    /// Whether a consultation about the shape of its result was opened, with whatever result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::run) interpretation_tried: bool,
-    /// Whether a model was to choose among its alternatives, whatever came of it.
+    /// Whether a consultation about its alternatives was opened, with whatever result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::run) decision_tried: bool,
     /// The result of its last attempt, where that has another shape than expected and a model may be asked about it. Shown
     /// to nobody.
     #[serde(skip)]
     pub(in crate::run) odd_data: Option<Value>,
-    /// Of a call that summarises documents: how far it is.
+    /// Of a call that summarises documents: its progress.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<Box<SummaryWork>>,
     /// In which ways the result of a write that was done is not as its tool declares.
@@ -174,8 +175,8 @@ impl CallState {
         }
     }
 
-    /// Returns whether its result, if it has one, is evidence for the values of a write: it is as declared, not of an earlier
-    /// run, was not found by a model, and does not come from a document.
+    /// Returns whether its result, if it has one, is evidence for the values of a write: it is as declared, not from an
+    /// earlier run, not interpreted by a model, and does not come from a document.
     pub fn is_evidence(&self) -> bool {
         self.breaches.is_empty()
             && self.stale_since.is_none()
@@ -183,7 +184,7 @@ impl CallState {
             && !self.is_from_documents()
     }
 
-    /// Returns whether its result is what documents say, or was found by what they say.
+    /// Returns whether its result repeats what documents say, or was found with arguments that may come from them.
     pub fn is_from_documents(&self) -> bool {
         self.quotes_documents || self.follows_documents
     }
@@ -198,7 +199,7 @@ impl CallState {
         }
     }
 
-    /// How its last attempt failed, if it did and nothing has followed.
+    /// The fault of its last attempt, if that failed and nothing has followed.
     pub(in crate::run) fn fault(&self) -> Option<&Fault> {
         match &self.status {
             CallStatus::Failing { outcome, .. } | CallStatus::Done { outcome } => outcome.fault(),

@@ -13,7 +13,7 @@ use crate::run::event::{Fault, Reply, Subject};
 /// do so forever. Process crashes are counted by [`recovery`](crate::run::recovery).
 const MAX_LOST_RETRIES: usize = 3;
 
-/// Most problems of an unusable reply that its fault names.
+/// Maximum number of problems of an unusable reply that its fault names.
 const MAX_REPORTED_PROBLEMS: usize = 3;
 
 /// A question to a model and its status.
@@ -162,8 +162,8 @@ impl RunState {
         }
     }
 
-    /// Why no model worded an answer: what the last question for it met, such as a budget, where asking again later may not
-    /// help.
+    /// Why no model worded an answer: the fault of the last question for it, such as an exceeded budget. Asking again
+    /// later may not help.
     pub(in crate::run) fn unanswered_fault(&self) -> Fault {
         let last = self.asks.values().rev().find(|ask| ask.subject == Subject::Answer);
         match last.map(|ask| &ask.status) {

@@ -24,7 +24,7 @@ use crate::scene::Catalogue;
 /// More events than any run within the bounds of [`super::world::settings`] can need.
 const LIMIT: usize = 6000;
 
-/// Most commands of people per run, legal or not; after these they only unblock it.
+/// Maximum number of commands of people per run, legal or not; after these they only unblock it.
 const MAX_COMMANDS: u32 = 24;
 
 pub fn queued(plan_only: bool) -> Event {

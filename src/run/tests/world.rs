@@ -26,7 +26,7 @@ pub struct World {
     pub trouble: u16,
     /// Out of 16: how often a model fails or its reply is unusable.
     pub faults: u16,
-    /// Most crashes.
+    /// Maximum number of crashes.
     pub crashes: u32,
     /// The request is only for a plan.
     pub plan_only: bool,

@@ -26,19 +26,20 @@ const NOT_APPROVED: &str = "approval.refused";
 /// How many refusals of people a program may get.
 const MAX_REFUSALS: usize = 1;
 
-/// The fault code of a program whose rows changed while it was under way: nothing of it was done, and it is executed anew.
+/// The fault code of a program whose rows were changed by others during its execution: it did nothing, and is executed
+/// again.
 pub const STAGED_CONFLICT: &str = "staged.conflict";
 
 /// What the fault codes of programs begin with.
 const CODE: &str = "code.";
 
-/// What the fault codes of changes begin with that were not made: no other program is asked for in their place.
+/// The prefix of fault codes of staged changes that were not made: no other program is asked for then.
 const STAGED: &str = "staged.";
 
 /// How often a program whose rows change is executed from its reads.
 const MAX_DRY_RUNS: u32 = 3;
 
-/// How much of a raised message is looked for in the fault of a program, in characters.
+/// How many characters of a raised message are compared with the fault of a program.
 const COMPARED_CHARS: usize = 100;
 
 /// The progress of a step of kind code.
@@ -65,10 +66,10 @@ pub struct CodeWork {
     /// Why programs cannot be executed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Fault>,
-    /// What the program came to.
+    /// The result of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<Box<ProgramResult>>,
-    /// What it comes to once its last call is done, which commits what it staged.
+    /// The result that the program has once its last call, which commits its staged changes, is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ending: Option<Box<ProgramResult>>,
     /// The program's output when it ended, within a bound.
@@ -85,7 +86,8 @@ pub struct WrittenProgram {
     pub now_ms: i64,
     /// Where its random numbers start.
     pub seed: u64,
-    /// Whether it was written before the first result of a tool or step, so that none can have led to what it calls.
+    /// Whether it was written before the first result of a tool or step, so that no result can have influenced which
+    /// calls it makes.
     pub is_foreseen: bool,
     /// SHA-256 in hex of the definitions of the tools that it may call.
     pub functions: String,
@@ -145,7 +147,8 @@ impl CodeWork {
         }
     }
 
-    /// Takes a new program. It keeps the calls of the last one, which it has to make first, where `keeps_calls`.
+    /// Takes a new program. With `keeps_calls`, the calls of the previous one are kept, and the new one must make the
+    /// same calls first.
     pub(in crate::run) fn begin(&mut self, program: WrittenProgram, asked: u32, keeps_calls: bool) {
         self.program = Some(program);
         self.asked += asked;
@@ -175,7 +178,7 @@ impl CodeWork {
     fn question(&self, run: &RunState, number: u32) -> Vec<Action> {
         let subject = Subject::Program { step: number };
         let max = run.settings().max_retries;
-        // Those for the programs so far count.
+        // Questions for earlier programs of the step count as well.
         let due = match max.checked_sub(self.asked) {
             Some(left) => run.due_question(subject, left),
             None => DueQuestion::GiveUp(Fault::new(ERROR, "no further program is asked for")),
@@ -189,8 +192,8 @@ impl CodeWork {
         }
     }
 
-    /// Why no other program can help: a call has failed, or its outcome is unknown, or the program is not the same when it
-    /// is executed again.
+    /// Why no other program can help: a call failed or has an unknown outcome, or the program made other calls when it
+    /// was executed again.
     fn lasting_fault(&self, run: &RunState) -> Option<Fault> {
         let last = self.program_calls.last();
         let outcome = last.and_then(|last| run.outcome(last.call));
@@ -205,7 +208,7 @@ impl CodeWork {
             return run.outcome(made.call)?.fault().cloned();
         }
         let fault = self.fault.as_ref()?;
-        // What a dry run reports has not the shape of a result.
+        // A dry run returns a report, which does not have the shape of a result.
         let is_dry = run.is_dry_run() && self.has_dry_write(run);
         if fault.code == DIVERGED || fault.code.starts_with(STAGED) || is_dry {
             return Some(fault_of_program(fault));
@@ -217,13 +220,13 @@ impl CodeWork {
         };
         let is_unhandled = fault.code == CALL
             || (fault.code == ERROR && !raised.trim().is_empty() && fault.message.contains(&raised));
-        // Arguments that do not fit are the program's own fault.
+        // Invalid arguments are the program's own fault.
         outcome?.fault().filter(|_| is_unhandled && called.requested.problem.is_none()).cloned()
     }
 }
 
 impl CodeWork {
-    /// A fault of the program with what it did before: its writes stay done, and what it staged was not made.
+    /// A fault of the program, with what it did before: its writes stay done, and its staged changes were not made.
     fn with_done_writes(&self, run: &RunState, error: Fault) -> Fault {
         let done = run.done_by_program(self);
         // Messages of tools are shown to users.
@@ -242,19 +245,19 @@ impl CodeWork {
         calls.any(|call| call.requested.effect == Effect::Write && call.attempts == 0)
     }
 
-    /// Returns what the program came to: at its end, or once what it staged is committed.
+    /// The result of the program: when it has ended, or once its staged changes are committed.
     pub fn result(&self, run: &RunState) -> Option<&ProgramResult> {
         let last = self.program_calls.last().and_then(|last| run.outcome(last.call));
         let is_done = matches!(last, Some(Outcome::Ok { .. }));
         self.finished.as_deref().or_else(|| self.ending.as_deref().filter(|_| is_done))
     }
 
-    /// Returns whether the program ended with the word for success, and not to show what it would do.
+    /// Returns whether the program ended with the status of success, and not to show what it would do.
     pub(in crate::run) fn claims_success(&self, run: &RunState) -> bool {
         self.result(run).is_some_and(|end| end.status == STATUSES[0] && !end.dry_run)
     }
 
-    /// Returns whether the last program failed by itself, so that another one may help.
+    /// Returns whether the last program failed by a fault of its own, so that another one may help.
     pub(in crate::run) fn has_own_fault(&self, run: &RunState) -> bool {
         self.fault.is_some() && self.lasting_fault(run).is_none()
     }

@@ -11,7 +11,7 @@ use super::super::state::{DueQuestion, RunState, StepState};
 use crate::flow::{self, Flow, MissingNode, NextNode, NodeKind, PathMaker};
 use crate::plan::StepStatus;
 
-/// Most nodes that all flows of a run enter, whatever their own bounds are.
+/// Maximum number of nodes that all flows of a run enter, whatever their own bounds are.
 pub(super) const MAX_NODE_STEPS: usize = 1000;
 
 /// The progress of a flow's step.

@@ -29,7 +29,7 @@ pub struct SceneWork {
     /// What the plan expects of the step and did not prepare.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unprepared: Vec<UnpreparedCall>,
-    /// Whether the model has made that choice: it is asked to at most once per step.
+    /// Whether the model has chosen a next tool: it is asked to at most once per step.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub decided: bool,
 }

@@ -124,7 +124,7 @@ impl SummaryWork {
     pub(in crate::run) fn read_chunks(&self) -> BTreeMap<u32, PartOutcome> {
         let chunks = self.tree().map_or(0, |tree| tree.chunks());
         let parts = self.parts.iter().filter(|(_, outcome)| matches!(outcome, PartOutcome::Facts { .. }));
-        // What is made of others is made again.
+        // Parts made of other parts are made again.
         parts.filter(|(part, _)| **part <= chunks).map(|(part, outcome)| (*part, outcome.clone())).collect()
     }
 
@@ -171,8 +171,8 @@ impl SummaryWork {
         actions
     }
 
-    /// What a part is without a question: facts that fit as they are, or as many as fit where no model is asked, or nothing
-    /// where there are none.
+    /// The result of a part that needs no question: facts that fit as they are, as many as fit if no model is asked, or
+    /// nothing if there are none.
     fn unasked(&self, kind: &SummaryPart, by_rules: bool) -> Option<PartOutcome> {
         let (below, is_whole) = match kind {
             SummaryPart::Chunk(_) => return None,
@@ -190,8 +190,8 @@ impl SummaryWork {
         })
     }
 
-    /// Why no more chunks are read: the code of the fault by which a question was refused for lack of money, or of the
-    /// deadline once the rest of the time is needed for what was read.
+    /// Why no more chunks are read: the fault code of a question that was refused for lack of money, or that of the
+    /// deadline once the remaining time is needed for the parts that were read.
     fn spent(&self, run: &RunState, owner: SummaryOwner) -> Option<String> {
         let skipped = self.parts.values().find_map(|outcome| match outcome {
             PartOutcome::Skipped { code } if is_about_money(code) || code == DEADLINE => Some(code.clone()),

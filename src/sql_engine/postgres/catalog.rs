@@ -18,7 +18,7 @@ use crate::sql_guard::{Dialect, TableName};
 /// Milliseconds for one query of the catalogue.
 const TIMEOUT_MS: u64 = 20_000;
 
-/// Most tables, columns and references that are read.
+/// Maximum number of tables, columns and references that are read.
 const MAX_ROWS: usize = 200_000;
 
 const RELATIONS: &str = "SELECT c.oid::int8, n.nspname::text, c.relname::text, c.relkind::text, \

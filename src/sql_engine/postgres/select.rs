@@ -14,7 +14,7 @@ use super::plan::PlanPermission;
 /// Bytes of a `bytea` that are shown.
 const SHOWN_BYTES: usize = 32;
 
-/// The most rows that are fetched at once.
+/// Maximum number of rows that are fetched at once.
 const MAX_FETCH: usize = 200;
 
 /// The rows of `sql`, which must do what `permission` allows. The transaction is left open.

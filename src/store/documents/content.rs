@@ -9,7 +9,7 @@ use super::super::error::{Error, ErrorCode};
 use super::DocumentRow;
 use crate::run::DocumentText;
 
-/// The most bytes that one read returns.
+/// Maximum number of bytes that one read returns.
 pub const MAX_READ_BYTES: u64 = 1024 * 1024;
 
 /// A document that can be read. It holds no file open: once the document is deleted, reads fail.

@@ -47,7 +47,7 @@ pub struct NewDocument {
 pub struct DocumentLimits {
     /// The largest document, in bytes.
     pub max_bytes: u64,
-    /// The most documents of one user.
+    /// Maximum number of documents of one user.
     pub max_per_user: u32,
 }
 
@@ -205,7 +205,7 @@ impl Drop for HeldBytes {
     }
 }
 
-/// The error for a document of more than `most` bytes.
+/// The error for a document of more than `max` bytes.
 pub(super) fn too_large(max: u64) -> Error {
     let what = format!("the document has more than {max} bytes (documents.max_bytes): split it");
     Error::new(ErrorCode::DocumentTooLarge, what)

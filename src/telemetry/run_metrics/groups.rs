@@ -1,4 +1,4 @@
-//! The metrics of runs, by what they are about.
+//! The metrics of runs, grouped by subject.
 
 use prometheus::{HistogramVec, IntCounterVec};
 use strum::{IntoEnumIterator, VariantArray};
@@ -64,7 +64,7 @@ impl RequestMetrics {
     }
 }
 
-/// Plans, and what is known of them from earlier runs.
+/// Plans, and what earlier runs taught about them.
 #[derive(Clone)]
 pub(in crate::telemetry) struct PlanMetrics {
     pub(in crate::telemetry) made: CounterGrid<2>,
@@ -228,7 +228,7 @@ impl StepMetrics {
     }
 }
 
-/// Tool calls, and what is done about failed ones.
+/// Tool calls, and the reactions to failed ones.
 #[derive(Clone)]
 pub(in crate::telemetry) struct CallMetrics {
     /// By scene and tool, and outcome.

@@ -1,4 +1,4 @@
-//! The calls of tools in a run: their ends, their failures, and what is done about these.
+//! The tool calls of a run: their ends, their failures, and the reactions to these.
 
 use jiff::Timestamp;
 use tracing::Span;
@@ -25,12 +25,12 @@ pub(super) struct TrackedCall {
     pub(super) under_way: Option<(Timestamp, Span)>,
     /// Since when it waits for its next attempt.
     pub(super) backed_off: Option<Timestamp>,
-    /// The tool in whose place it is called.
+    /// The tool that it replaces.
     stands_for: Option<usize>,
 }
 
 impl RunTracker {
-    /// Observes a call, or what takes its place.
+    /// Observes a call, or its replacement.
     pub(super) fn observe_call(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
         match event {
             Event::ToolStarted { call, attempt } => self.tool_started(*call, *attempt, at, to),
@@ -62,7 +62,7 @@ impl RunTracker {
         }
     }
 
-    /// Observes what is unexpected, and what is done about it.
+    /// Observes an unexpected event, and the reaction to it.
     pub(super) fn observe_failure(&mut self, event: &Event, at: Timestamp, to: MetricSink<'_>) {
         match event {
             Event::Unexpected {

@@ -1,5 +1,5 @@
 //! Texts of users, models and tools as attributes: bounded, and without the passwords of URLs and the API keys of this
-//! server. API keys of models and secrets of tools are struck before anything is in the journal.
+//! server. API keys of models and secrets of tools are redacted before anything is journalled.
 
 use serde_json::{Value, json};
 
@@ -7,9 +7,9 @@ use super::span::AttributeValue;
 use crate::run::Reply;
 use crate::setting::redact_secrets;
 
-/// The most bytes of one text.
+/// Maximum size of one text, in bytes.
 const MAX_BYTES: usize = 4096;
-/// The most calls of a reply that are shown.
+/// Maximum number of calls of a reply that are shown.
 const MAX_CALLS: usize = 16;
 
 pub(super) fn text(text: &str) -> String {

@@ -1,7 +1,7 @@
 //! Sends finished spans to a receiver, in batches.
 //!
-//! Spans wait in a queue that is bounded in number and bytes. What finds no room, or cannot be sent, is dropped and
-//! counted: a receiver that is slow or down costs runs nothing.
+//! Spans wait in a queue that is bounded in number and bytes. Spans for which there is no room, or that cannot be sent,
+//! are dropped and counted: a slow or unavailable receiver does not affect runs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -24,10 +24,10 @@ use crate::mutex::lock;
 use crate::retry_after::retry_after;
 use crate::telemetry::{ServerMetrics, SpanFate};
 
-/// The most spans, and about the most bytes, that wait.
+/// Maximum number of spans that wait, and about how many bytes they may take.
 const MAX_QUEUED: usize = 8192;
 const MAX_QUEUED_BYTES: usize = 16 * 1024 * 1024;
-/// The most spans, and about the most bytes, of one export.
+/// Maximum number of spans of one export, and about how many bytes they may take.
 const MAX_BATCH: usize = 512;
 const MAX_BATCH_BYTES: usize = 1024 * 1024;
 /// How long spans wait for others.
@@ -35,11 +35,11 @@ const LINGER: Duration = Duration::from_secs(1);
 const MAX_ATTEMPTS: u32 = 4;
 /// The wait before the second attempt; it doubles with each further one.
 const FIRST_BACKOFF: Duration = Duration::from_millis(500);
-/// The longest wait for which an export is kept. A receiver that asks for a longer one gets nothing for so long, and for
-/// an hour at most.
+/// The longest wait for which an export is kept. If a receiver asks for a longer wait, it gets nothing during that
+/// time, for an hour at most.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 const MAX_PAUSE: Duration = Duration::from_secs(3600);
-/// The most bytes of a response that are read.
+/// How many bytes of a response are read at most.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 /// How long the last spans may take when the server stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -58,7 +58,7 @@ struct ExportQueue {
     urgent: Notify,
     /// Fires when the exporter takes no more.
     stopping: CancellationToken,
-    /// Fires when everything was sent, or given up.
+    /// Fires when everything was sent or given up.
     stopped: CancellationToken,
     metrics: ServerMetrics,
 }
@@ -94,7 +94,7 @@ impl SpanExporter {
         if is_near {
             http = http.no_proxy();
             if target.url.scheme() == "http" {
-                // Nothing is encrypted on the way to it, so the system's root certificates need not be read.
+                // The connection is not encrypted, so the system's root certificates need not be read.
                 http = http.tls_certs_only([]);
             }
         }
@@ -188,7 +188,7 @@ struct SpanSender {
     queue: Arc<ExportQueue>,
     /// When a failure was logged last.
     logged: Option<Instant>,
-    /// Until when the receiver wants nothing.
+    /// Until when the receiver asked for no exports.
     not_before: Option<Instant>,
 }
 
@@ -198,7 +198,7 @@ enum ExportEnd {
     Accepted { rejected: u64 },
     /// It may take them later.
     Retry { why: String, after: Option<Duration> },
-    /// It does not take them.
+    /// It will not take them.
     Refused(String),
 }
 
@@ -218,14 +218,14 @@ impl SpanSender {
             // Read before the queue is emptied: nothing is added to it afterwards.
             let is_stopping = self.queue.stopping.is_cancelled();
             if !is_stopping {
-                // The wait for others, unless there are enough.
+                // Waits for more spans, unless there are enough.
                 let _ = timeout(LINGER, self.queue.urgent.notified()).await;
             }
             loop {
                 if let Some(at) = self.not_before.take()
                     && self.queue.stopping.run_until_cancelled(sleep_until(at)).await.is_none()
                 {
-                    // What is left is dropped: the receiver does not want it now.
+                    // The rest is dropped, because the receiver does not want it now.
                     return;
                 }
                 let batch = self.queue.next_batch();
@@ -285,7 +285,7 @@ impl SpanSender {
         };
         let status = response.status();
         if status.is_success() {
-            // What was sent has arrived, whatever becomes of the response.
+            // The spans have arrived, whatever happens to the response.
             let Some((rejected, why)) = read(response).await.as_deref().and_then(otlp::rejected) else {
                 return ExportEnd::Accepted { rejected: 0 };
             };
@@ -314,7 +314,7 @@ impl SpanSender {
     }
 }
 
-/// Counts spans as failed if they are not sent, also where their export ends with the exporter.
+/// Counts spans as failed if they are not sent, also if the exporter ends during their export.
 struct LostSpans {
     spans: u64,
     metrics: ServerMetrics,
@@ -344,7 +344,7 @@ async fn read(mut response: Response) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// What a receiver says, as part of a log line.
+/// The message of a receiver, as part of a log line.
 fn one_line(text: &str) -> String {
     crate::invisible::one_line(&text.chars().take(200).collect::<String>())
 }

@@ -15,7 +15,7 @@ use crate::run::{
 };
 use crate::trace_context::{RunTrace, SpanId, SpanKey};
 
-/// The code of spans whose end was lost with the process that they were in.
+/// The code of spans that ended without a record, with the process that they were in.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// The spans of one run. Each is finished once, whichever processes fold the run's events.
@@ -25,7 +25,7 @@ pub struct TraceFold {
     pub(super) run: RunLabels,
     /// The span of the request; absent once the run has ended.
     root: Option<OpenSpan>,
-    /// Its id, of which all others are parts.
+    /// Its id, which is the ancestor of all others.
     root_id: SpanId,
     usage: Usage,
     /// The plan that is being made, with its version.
@@ -37,7 +37,7 @@ pub struct TraceFold {
     calls: BTreeMap<u32, TracedCall>,
     tools: BTreeMap<u32, OpenSpan>,
     waits: BTreeMap<u32, (ApprovalSubject, OpenSpan)>,
-    /// The wait of a run in which nothing is to be decided: its plan is held, or (true) it is quarantined.
+    /// The wait of a run without an open decision: its plan is held, or (true) it is quarantined.
     pause: Option<(bool, OpenSpan)>,
     check: Option<OpenSpan>,
     answer: Option<OpenSpan>,
@@ -150,7 +150,7 @@ impl TraceFold {
         std::mem::take(&mut self.finished)
     }
 
-    /// What happens within steps.
+    /// Folds the events of steps.
     fn observe_work(&mut self, event: &Event, seq: u64, at: Timestamp) {
         match event {
             Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls, .. } => {
@@ -199,7 +199,7 @@ impl TraceFold {
         }
     }
 
-    /// What people are asked and say, the check and the answer.
+    /// Folds questions to people and their decisions, the check and the answer.
     fn observe_people(&mut self, event: &Event, seq: u64, at: Timestamp) {
         match event {
             Event::ApprovalRequired { approval, matter, needed } => {
@@ -224,7 +224,7 @@ impl TraceFold {
                 self.checked(*round, verdict, *degraded, seq, at);
             }
             Event::Answered { text, degraded, .. } => self.answered(text, *degraded, seq, at),
-            // Part of what the spans of its subject say.
+            // The spans of their subjects cover these events.
             _ => {}
         }
     }
@@ -273,7 +273,7 @@ impl TraceFold {
         }
     }
 
-    /// A note about a call, on the span of its step.
+    /// Adds a note about a call to the span of its step.
     fn note_call(&mut self, call: u32, at: Timestamp, name: &'static str, mut about: Vec<SpanAttribute>) {
         about.push(("proscenium.call", AttributeValue::count(call.into())));
         let traced = self.calls.get(&call);
@@ -286,7 +286,7 @@ impl TraceFold {
         }
     }
 
-    /// Another process goes on with the run: what was in progress in the earlier one has ended there.
+    /// Another process continues the run: the work in progress in the earlier process has ended.
     fn resumed(&mut self, epoch: u32, at: Timestamp) {
         self.end_interrupted(at);
         self.end_pause(at);
@@ -304,7 +304,7 @@ impl TraceFold {
         }
     }
 
-    /// The run goes on after its end: a span of its own, as part of the first one.
+    /// The run continues after its end: this is a separate span, as part of the first one.
     fn reopened(&mut self, seq: u64, at: Timestamp) {
         let mut root = self.root_span(seq, Some(self.root_id), at);
         root.set("proscenium.reopened", AttributeValue::Flag(true));
@@ -400,7 +400,7 @@ impl TraceFold {
         let traced = TracedCall {
             step,
             scene: scene.unwrap_or_default(),
-            // What a model calls a tool that there is not is its text.
+            // The name that a model invents for a missing tool is the model's text.
             tool: if call.problem.is_some() { "other".to_owned() } else { call.tool.clone() },
             provider_id: call.provider_id.clone(),
             effect: call.effect,
@@ -442,7 +442,7 @@ impl TraceFold {
             Outcome::Unknown { error } => ("unknown", Some(error.code.as_str())),
         };
         let Some(mut span) = self.tools.remove(&call) else {
-            // It ended without being made.
+            // It ended without having been made.
             let code = code.map(|code| ("error.type", AttributeValue::word(code)));
             let about =
                 code.into_iter().chain([("proscenium.outcome", AttributeValue::word(name))]).collect();
@@ -513,7 +513,7 @@ impl TraceFold {
         }
     }
 
-    /// Something was decided about the plan: it waits no longer, unless its run is quarantined.
+    /// Ends the wait of a held plan, after a decision about it, unless its run is quarantined.
     fn end_hold(&mut self, at: Timestamp) {
         if let Some((_, span)) = self.pause.take_if(|(is_quarantined, _)| !*is_quarantined) {
             self.finish(span, at);
@@ -544,7 +544,7 @@ impl TraceFold {
         self.finish(span, at);
     }
 
-    /// The run has ended, and with it everything but the question what a write did.
+    /// The run has ended, and with it everything but the question about the outcome of a write.
     fn ended(&mut self, status: &'static str, code: Option<&str>, at: Timestamp) {
         self.end_interrupted(at);
         self.end_pause(at);

@@ -1,9 +1,9 @@
 //! Traces: the spans of a run, made of its events, and their export over OTLP.
 //!
-//! [`TraceFold`] makes spans of events and nothing else, so a run that another process resumes continues its trace, and
-//! a stored journal has the spans that its run had. The subscriber of the metrics folds it beside the metrics, on the
-//! thread of their actor, and hands finished spans to a [`SpanSink`]. Names and attributes are those of OpenTelemetry's
-//! conventions for generative AI; what these do not have is called `proscenium.…`.
+//! [`TraceFold`] makes spans from events alone, so a run that another process resumes continues its trace, and a stored
+//! journal yields the spans that its run had. The subscriber of the metrics computes it beside the metrics, on the
+//! thread of their actor, and hands finished spans to a [`SpanSink`]. Names and attributes follow OpenTelemetry's
+//! conventions for generative AI; others begin with `proscenium.`.
 //!
 //! **Invariant:** nothing waits for a span. No span has a text of a user, a model or a tool, unless content is switched
 //! on.

@@ -85,11 +85,11 @@ impl TraceFold {
         self.finish(span, at);
     }
 
-    /// Names the model that was asked.
+    /// Adds the attributes of the model that was asked.
     fn say_model(&self, span: &mut OpenSpan, operation: &str, model: &str) {
         let server = self.options.models.get(model);
-        // Any server that speaks the protocol of OpenAI, as the conventions have it; the embedded rules, and parts that
-        // take the place of a model, are in this process.
+        // The conventions use this name for any server that speaks the protocol of OpenAI. The embedded rules, and
+        // parts that replace a model, are in this process.
         let is_remote = !model.is_empty() && model != OFFLINE && model != Reply::REPLACED_MODEL;
         span.set_word("gen_ai.provider.name", if is_remote { "openai" } else { "proscenium" });
         if is_remote {
@@ -108,7 +108,7 @@ impl TraceFold {
         }
     }
 
-    /// The id that its server knows a model by.
+    /// The id under which its server knows a model.
     fn model_id(&self, model: &str) -> String {
         self.options.models.get(model).map_or_else(|| model.to_owned(), |server| server.id)
     }
@@ -150,8 +150,8 @@ impl TraceFold {
     }
 }
 
-/// How many milliseconds after the first one each attempt began. Events of earlier releases do not say it: there, each
-/// follows the one before it at once.
+/// How many milliseconds after the first one each attempt began. Events of earlier releases lack this: each attempt is
+/// then assumed to follow the previous one at once.
 fn offsets(attempts: &[Attempt]) -> Vec<u64> {
     if attempts.iter().any(|attempt| attempt.after_millis > 0) {
         return attempts.iter().map(|attempt| attempt.after_millis).collect();

@@ -1,4 +1,4 @@
-//! The attributes of spans that are in no event, and where finished spans go.
+//! The attributes of spans that do not come from events, and the destination of finished spans.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::span::SpanSink;
 use crate::llm;
 use crate::trace_context::TraceSampler;
 
-/// The name of a model at its server, and where that is.
+/// The name of a model at its server, and the server's address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelServer {
     /// The id that the server knows the model by.

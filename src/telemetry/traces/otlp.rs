@@ -15,7 +15,7 @@ use prost::Message;
 use super::span::{AttributeValue, FinishedSpan, SpanAttribute, SpanNote, SpanRole};
 use crate::config::OtlpTarget;
 
-/// The name of what makes the spans.
+/// The name of the instrumentation that makes the spans.
 const SCOPE: &str = "proscenium";
 
 /// The attributes of this process.
@@ -51,7 +51,7 @@ pub(super) fn body(spans: Vec<FinishedSpan>, resource: &Resource) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans: vec![spans] }.encode_to_vec()
 }
 
-/// How many spans a receiver that accepted an export did not take, and why.
+/// The number of spans that a receiver rejected although it accepted the export, and why.
 pub(super) fn rejected(body: &[u8]) -> Option<(u64, String)> {
     let partial = ExportTraceServiceResponse::decode(body).ok()?.partial_success?;
     let rejected = u64::try_from(partial.rejected_spans).unwrap_or_default();

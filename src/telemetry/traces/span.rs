@@ -1,11 +1,11 @@
-//! A span: what it is about, when it began and ended, and what is known of it.
+//! A span: its subject, its beginning and end, and its attributes.
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::trace_context::{RunTrace, SpanId, SpanKey, TraceId};
 
-/// The most characters of a name or an attribute that is no content.
+/// Maximum length of a name or an attribute that is no content, in characters.
 const MAX_CHARS: usize = 256;
 const MAX_NOTES: usize = 64;
 
@@ -34,7 +34,7 @@ impl AttributeValue {
         AttributeValue::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }
 
-    /// About how many bytes it has.
+    /// Its approximate size in bytes.
     fn size(&self) -> usize {
         match self {
             AttributeValue::Text(text) => text.len(),
@@ -88,7 +88,7 @@ pub struct FinishedSpan {
     pub ended: Timestamp,
     /// Its attributes.
     pub attributes: Vec<SpanAttribute>,
-    /// The events meanwhile.
+    /// The events during the span.
     pub notes: Vec<SpanNote>,
     /// Notes for which there was no room.
     pub dropped_notes: u32,
@@ -97,7 +97,7 @@ pub struct FinishedSpan {
 }
 
 impl FinishedSpan {
-    /// About how many bytes it has.
+    /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         let of = |attributes: &[SpanAttribute]| -> usize {
             attributes.iter().map(|(name, value)| name.len() + value.size() + 16).sum()
@@ -186,14 +186,14 @@ impl OpenSpan {
         }
     }
 
-    /// Says that it ended with an error of this code.
+    /// Records that it ended with an error of this code.
     pub(super) fn fail(&mut self, code: &str) {
         let code = word(code);
         self.set("error.type", AttributeValue::Text(code.clone()));
         self.0.error = Some(code);
     }
 
-    /// Ends it. A clock that was set back makes no span negative.
+    /// Ends it. If the clock was set back, its duration is zero.
     pub(super) fn end(mut self, at: Timestamp) -> FinishedSpan {
         self.0.ended = at.max(self.0.started);
         self.0

@@ -215,7 +215,7 @@ impl HttpTool {
     }
 }
 
-/// Reads at most `most` bytes of the body. Returns whether there are more.
+/// Reads at most `max` bytes of the body. Returns whether there are more.
 async fn read_bounded(response: &mut Response, max: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {

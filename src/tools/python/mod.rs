@@ -33,7 +33,7 @@ const MAX_ROUNDS: u32 = 3;
 /// The fault code of staged changes whose rows changed meanwhile.
 const CONFLICT: &str = "staged.conflict";
 
-/// The most bytes of JSON that the calls of one execution return together: each execution gets all of them again.
+/// Maximum number of bytes of JSON that the calls of one execution return together: each execution gets all of them again.
 const MAX_READ_BYTES: usize = 2 * 1024 * 1024;
 
 /// The longest refusal, in characters.

@@ -24,7 +24,7 @@ impl Tool for TableFunction {
     }
 }
 
-/// The most changed rows that the result of a commit lists.
+/// Maximum number of changed rows that the result of a commit lists.
 const SHOWN_ROWS: usize = 20;
 
 /// Commits what a program staged. The machine alone requests it.
