@@ -96,7 +96,7 @@ impl Engine {
 
     /// Deletes documents that were neither uploaded nor named for `documents.keep_days` before `now`, at most a thousand;
     /// none of these if they are kept for ever. Completes deletions that were begun. A running engine does so at its start and
-    /// every hour. Returns their number.
+    /// every hour, and goes on until no more are left. Returns their number.
     ///
     /// # Errors
     /// Errors of the store.

@@ -9,10 +9,12 @@ use crate::actors::{journal, session_registry};
 use crate::run::{Fault, SessionId, TenantId};
 use crate::store::{ErrorCode, Store};
 
-/// Maximum number of expired conversations erased in one pass.
+/// Maximum number of expired conversations erased in one pass, and of documents deleted.
 const MAX_EXPIRED: u32 = 1000;
 /// Time between two passes.
 const BETWEEN_PASSES: Duration = Duration::from_secs(3600);
+/// Time until the next pass where more is left, as with thousands of conversations an hour.
+const BETWEEN_FULL_PASSES: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// Erases a conversation with its runs, their events, its memory, and the idempotency keys of its
@@ -33,7 +35,7 @@ impl Engine {
 
     /// Erases conversations that have not changed for `store.keep_sessions_days` before `now`, oldest first
     /// and at most a thousand; none if they are kept for ever. A running engine does so at its start and
-    /// every hour. Returns the number of erased conversations.
+    /// every hour, and goes on until no more are left. Returns the number of erased conversations.
     ///
     /// # Errors
     /// Errors of the store.
@@ -63,33 +65,49 @@ pub(super) struct RetentionTask {
 impl RetentionTask {
     /// Runs a pass now and every hour, until the task is dropped with its runtime.
     pub(super) async fn run_forever(self) {
-        let mut ticks = tokio::time::interval(BETWEEN_PASSES);
-        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
-            match self.pass(Timestamp::now()).await {
-                Ok(0) => {}
-                Ok(erased) => tracing::info!(erased, days = self.days, "expired conversations were erased"),
-                // The engine is closing.
-                Err(fault) if fault.code == ErrorCode::Stopped.as_str() => {}
-                Err(fault) => {
+            let conversations = self.erase_conversations().await;
+            let documents = self.delete_documents().await;
+            tokio::time::sleep(pause_after(conversations.max(documents))).await;
+        }
+    }
+
+    /// Erases expired conversations. Returns how many; errors are logged.
+    async fn erase_conversations(&self) -> usize {
+        match self.pass(Timestamp::now()).await {
+            Ok(0) => 0,
+            Ok(erased) => {
+                tracing::info!(erased, days = self.days, "expired conversations were erased");
+                erased
+            }
+            Err(fault) => {
+                // Otherwise the engine is closing.
+                if fault.code != ErrorCode::Stopped.as_str() {
                     tracing::warn!(code = %fault.code, "old conversations could not be erased: {}", fault.message);
                 }
+                0
             }
-            match self.expire_documents(Timestamp::now()).await {
-                Ok(0) => {}
-                Ok(deleted) => {
-                    tracing::info!(
-                        deleted,
-                        days = self.document_days,
-                        "unused documents, or those whose deletion had begun, were deleted"
-                    )
-                }
-                // The engine is closing.
-                Err(fault) if fault.code == ErrorCode::Stopped.as_str() => {}
-                Err(fault) => {
+        }
+    }
+
+    /// Deletes unused documents. Returns how many; errors are logged.
+    async fn delete_documents(&self) -> usize {
+        match self.expire_documents(Timestamp::now()).await {
+            Ok(0) => 0,
+            Ok(deleted) => {
+                tracing::info!(
+                    deleted,
+                    days = self.document_days,
+                    "unused documents, or those whose deletion had begun, were deleted"
+                );
+                deleted
+            }
+            Err(fault) => {
+                // Otherwise the engine is closing.
+                if fault.code != ErrorCode::Stopped.as_str() {
                     tracing::warn!(code = %fault.code, "unused documents could not be deleted: {}", fault.message);
                 }
+                0
             }
         }
     }
@@ -120,5 +138,23 @@ impl RetentionTask {
             }
         }
         Ok(erased)
+    }
+}
+
+/// The time until the next pass, after one that erased or deleted so many. Some of those that were due may have been at work,
+/// so a pass need not be full.
+fn pause_after(erased: usize) -> Duration {
+    if erased >= MAX_EXPIRED as usize / 2 { BETWEEN_FULL_PASSES } else { BETWEEN_PASSES }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_follow_each_other_soon_while_more_is_left() {
+        let most = MAX_EXPIRED as usize;
+        assert_eq!([most, most - 10].map(pause_after), [BETWEEN_FULL_PASSES; 2]);
+        assert_eq!([0, 1].map(pause_after), [BETWEEN_PASSES; 2]);
     }
 }
