@@ -100,8 +100,18 @@ impl App {
         }
         let tenants = self.engine.tenants();
         tenants.see(tenant);
-        tenants.expect(&self.keys.tenants().await?);
+        tenants.expect(&self.expected_tenants().await?);
         Ok(tenants.is_shared())
+    }
+
+    /// The tenants that may come at any time: those with keys, two of which are enough, and that of requests without a key.
+    async fn expected_tenants(&self) -> Result<Arc<[TenantId]>, Problem> {
+        let keyed = self.keys.tenants().await?;
+        if self.anonymous != AnonymousAccess::Always || keyed.is_empty() {
+            return Ok(keyed);
+        }
+        let (anonymous, _) = self.engine.default_principal();
+        Ok(keyed.iter().cloned().chain([anonymous]).collect())
     }
 
     fn overloaded(&self, tenant: &TenantId, no: NoPermit, what: &str, max: usize, key: &str) -> Problem {

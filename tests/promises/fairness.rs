@@ -210,6 +210,31 @@ async fn flood_of_requests_leaves_room_for_another_tenant() {
 }
 
 #[tokio::test]
+async fn flood_of_requests_without_a_key_leaves_room_for_a_tenant_with_one() {
+    let shelf = Shelf::new();
+    let setup = shelf.setup().set("server.max_in_flight", 10).set("auth.allow_anonymous", true);
+    let served = ServedEngine::start(setup).await;
+    let other = key(&served, OTHER).await;
+    let mut held = Vec::new();
+    let mut body = ask("wait");
+    body["stream"] = json!(true);
+    let refused = loop {
+        let response = served.request("POST", "/api/chat").json(&body).send().await.unwrap();
+        if response.status() != 200 {
+            break Reply::of(response).await;
+        }
+        held.push(Events::of(response));
+    };
+    assert_eq!(held.len(), 8);
+    refused.assert_problem(503, "server.overloaded");
+    assert_eq!(chat(&served, &other, "look").await.status, 200);
+    shelf.go.open();
+    for events in &mut held {
+        while events.next().await.is_some() {}
+    }
+}
+
+#[tokio::test]
 async fn rate_of_a_key_refuses_with_retry_after_before_reading_the_body() {
     let shelf = Shelf::new();
     let (served, ours, theirs) = two_tenants(shelf.setup().set("auth.limits.requests_per_minute", 3)).await;
