@@ -39,8 +39,8 @@ use crate::tools::NativeTools;
 /// Default time that an idle conversation stays in memory.
 pub(super) const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 
-/// Default for the number of idle conversations of one turn that stay in memory: about 5 KB each.
-pub(super) const MAX_IDLE_SHORT: usize = 1_024;
+/// Default for the number of idle conversations of one turn that stay in memory: 5 to 12 KB each.
+pub(super) const MAX_IDLE_SHORT: usize = 256;
 
 /// Builds an engine.
 pub struct Builder {
@@ -181,7 +181,7 @@ impl Builder {
         self
     }
 
-    /// Sets how many idle conversations of one turn stay in memory for that time; default: 1,024. Of more, those that wait
+    /// Sets how many idle conversations of one turn stay in memory for that time; default: 256. Of more, those that wait
     /// longest are unloaded, so that requests without a conversation, however many, take a bounded amount of memory. A
     /// conversation of one turn is soon loaded again; longer ones do not count.
     #[must_use]
