@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::Lang;
 use super::change_phrase::RequestedChanges;
+use super::clauses::{self, Clause, ClauseRouter};
 use super::courtesies::without_courtesies;
 use super::prompt::{Conversation, Executed, PromptText};
 use super::recap;
@@ -40,7 +41,12 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     }
     let conversation: Conversation = prompt.json("conversation");
     let request = prompt.request();
-    let kind = small_talk::classify(&request);
+    let kind = match prompt.pending() {
+        Some(pending) if pending.question.missing.is_empty() && small_talk::takes_back_question(&request) => {
+            Talk::Withdrawal
+        }
+        _ => small_talk::classify(&request),
+    };
     if kind == Talk::Other
         && let Some(task) = text_task::detect_text_task(&request, &prompt.chatbot_instructions())
     {
@@ -50,7 +56,8 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     if kind == Talk::Other
         && let Some(left) = declined_notice(&request, lang)
     {
-        return left;
+        let rest = asked_beside_declined(&request).map(|rest| not_served(&rest, lang));
+        return [left].into_iter().chain(rest).collect::<Vec<_>>().join("\n");
     }
     if matches!(kind, Talk::Other | Talk::Greeting) && small_talk::is_bare_consent(&request) {
         return nothing_open(lang);
@@ -154,6 +161,43 @@ fn declined_notice(request: &str, lang: Lang) -> Option<String> {
     (!left.is_empty()).then(|| format!("{lead}: «{}».", left.join("; ")))
 }
 
+/// Says which words of a request no scene serves.
+fn not_served(words: &str, lang: Lang) -> String {
+    let not = lang.pick([
+        "Non posso invece aiutarti con",
+        "I cannot help with",
+        "Je ne peux pas aider avec",
+        "Nicht helfen kann ich mit",
+        "No puedo ayudar con",
+    ]);
+    format!("{not}: «{words}».")
+}
+
+/// What a request of which nothing was served asks for beside the actions that it declines.
+fn asked_beside_declined(request: &str) -> Option<String> {
+    let asks = |clause: &Clause| {
+        matches!(clause.act, Act::Question | Act::Request)
+            && !speech::is_preamble(&clause.text)
+            && !small_talk::is_only_polite(&clause.text)
+    };
+    let clauses = clauses::split(&without_courtesies(request), &NoTool).into_iter().filter(asks);
+    let words: Vec<String> = clauses.map(|clause| clause.text).collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
+/// Cuts clauses where no tool is known.
+struct NoTool;
+
+impl ClauseRouter for NoTool {
+    fn tool_for(&self, _words: &str, _after: Option<ToolPlace>) -> Option<(ToolPlace, bool)> {
+        None
+    }
+
+    fn has_verb_or_question(&self, _words: &str) -> bool {
+        false
+    }
+}
+
 /// Lists the capabilities by the scenes' descriptions.
 fn capabilities(prompt: &PromptText, lang: Lang) -> String {
     let list: Vec<Capability> = match prompt.get("capabilities") {
@@ -223,14 +267,7 @@ pub(super) fn answer_from_steps(executed: &[Executed], prompt: &PromptText, lang
         parts.push(left);
     }
     if let Some(rest) = unserved_clauses(executed, prompt) {
-        let not = lang.pick([
-            "Non posso invece aiutarti con",
-            "I cannot help with",
-            "Je ne peux pas aider avec",
-            "Nicht helfen kann ich mit",
-            "No puedo ayudar con",
-        ]);
-        parts.push(format!("{not}: «{rest}»."));
+        parts.push(not_served(&rest, lang));
     }
     parts.extend(questions);
     if parts.is_empty() {
@@ -341,16 +378,7 @@ fn unserved_clauses(executed: &[Executed], prompt: &PromptText) -> Option<String
     }
     let planned: std::collections::HashSet<String> =
         executed.iter().flat_map(|e| text::norms(&e.purpose)).collect();
-    struct NoTool;
-    impl super::clauses::ClauseRouter for NoTool {
-        fn tool_for(&self, _words: &str, _after: Option<ToolPlace>) -> Option<(ToolPlace, bool)> {
-            None
-        }
-        fn has_verb_or_question(&self, _words: &str) -> bool {
-            false
-        }
-    }
-    let clauses = super::clauses::split(&without_courtesies(&prompt.request()), &NoTool);
+    let clauses = clauses::split(&without_courtesies(&prompt.request()), &NoTool);
     // A single clause may have been planned in other words.
     if clauses.len() < 2 {
         return None;

@@ -7,6 +7,7 @@ use super::exclusions::EXCEPT;
 use super::lexicon;
 use super::mood;
 use super::pattern::{Patterns, any, find, is_infinitive, is_participle, is_verb, patterns, strip_fillers};
+use super::phrases::WISHES;
 use super::speech::{self, Act, ConditionPart, Speech};
 use super::text::{self, Token};
 use crate::language;
@@ -156,9 +157,33 @@ pub(super) fn has_doubt(request: &str) -> bool {
         || said.iter().any(|token| token.lower == "né")
         || has_lone_condition(&speech)
         || is_retracted(&tokens, &silent)
+        || may_depend_on_what_is_left(&tokens)
         || has_foreign_cue(&said, language::detect(request))
         || waits_anywhere(&speech, &tokens, &quoted, &silent)
         || has_unread_cue(&speech, &tokens, &silent)
+}
+
+/// Whether a wish is followed by a question for what is left, on which it may depend: "I'd like to take next week off, how many days
+/// do I have left?"
+fn may_depend_on_what_is_left(tokens: &[Token]) -> bool {
+    let Some(comma) = tokens.iter().rposition(|token| token.raw == ",") else { return false };
+    let (wish, question) = tokens.split_at(comma);
+    let wish: Vec<&Token> = wish.iter().filter(|token| token.word).collect();
+    let question: Vec<&Token> = question.iter().filter(|token| token.word).collect();
+    let asks = patterns![
+        "quanti/quante/quanto/quanta",
+        "how many/much",
+        "ho/abbiamo abbastanza",
+        "do i/we have enough"
+    ];
+    let left = [
+        "left", "remain", "remaining", "enough", "restano", "resta", "rimangono", "rimane", "avanzano", "ho",
+        "abbiamo",
+    ];
+    tokens.last().is_some_and(|mark| mark.raw == "?")
+        && any(strip_fillers(&wish), 0, WISHES).is_some()
+        && any(&question, 0, asks).is_some()
+        && question.iter().any(|token| token.is(&left))
 }
 
 /// By token: whether it is quoted, or part of a day or a time, which are read with their exceptions ("not on the 16th").

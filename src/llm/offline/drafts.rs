@@ -152,6 +152,9 @@ impl OfflinePlanner {
 
     /// Whether words are small talk that no scene serves.
     pub fn is_small_talk(&self, words: &str) -> bool {
+        if self.takes_back_question(words) {
+            return true;
+        }
         let kind = small_talk::classify(words);
         let best = || self.index.best(words, self.today(), None);
         match kind {
@@ -160,6 +163,19 @@ impl OfflinePlanner {
             Talk::Recap => best().is_none_or(|hit| hit.score < weights::NO_RECAP),
             Talk::Other => false,
         }
+    }
+
+    /// Whether words drop what a question is about that waits for a yes or a no, unless they name what it asks: "Shall I cancel …?",
+    /// "Cancel it".
+    fn takes_back_question(&self, words: &str) -> bool {
+        let Some(pending) = self.pending.as_ref().filter(|pending| pending.question.missing.is_empty())
+        else {
+            return false;
+        };
+        let tool = pending.question.tool.as_deref().and_then(|tool| self.index.named(&pending.scene, tool));
+        let best = || self.index.best(words, self.today(), None);
+        let names_it = || tool.zip(best()).is_some_and(|(tool, hit)| tool.place() == hit.place());
+        small_talk::takes_back_question(words) && !names_it()
     }
 
     /// Removes steps that only introduce a person and steps that were already completed.

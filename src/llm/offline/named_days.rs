@@ -43,11 +43,19 @@ pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &
         [from, to] if (from.role, to.role) == (RangeRole::From, RangeRole::To) => {
             words(from.first.min(to.first), from.last.max(to.last))?
         }
+        // "Next Monday and Tuesday".
+        [one, next] if one.date.tomorrow().ok() == Some(next.date) && one.last < next.first => {
+            words(one.first, next.last)?
+        }
         _ => return None,
     };
     let is_led = |day: &DateSpan| tokens[day.first].is(&["on"]);
-    let needs_lead =
-        tokens[first].is(&["on", "for", "then"]) && matches!(named.as_slice(), [day] if !is_led(day));
+    let needs_lead = tokens[first].is(&["on", "for", "then"])
+        && match named.as_slice() {
+            [day] => !is_led(day),
+            [day, _] => day.role != RangeRole::From && !is_led(day),
+            _ => false,
+        };
     let lead = if needs_lead { "on " } else { "" };
     let before = request.get(..tokens[first].start)?;
     Some(format!("{before}{lead}{days}{}", request.get(tokens[last].end..)?))
@@ -101,6 +109,10 @@ mod tests {
             (
                 "Book 15 June off and tell me the weather in Paris on that day",
                 Some("Book 15 June off and tell me the weather in Paris on 15 June"),
+            ),
+            (
+                "Book 15 and 16 June off, and tell me the weather in Turin on those days",
+                Some("Book 15 and 16 June off, and tell me the weather in Turin on 15 and 16 June"),
             ),
             ("How is the weather in Paris these days?", None),
             ("The weather in Paris on those days", None),

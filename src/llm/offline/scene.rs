@@ -209,6 +209,7 @@ impl<'a> OfflineStep<'a> {
         }
         let tokens = text::tokens(&self.purpose);
         let refers_back = pronouns::ends_with_object(&tokens)
+            || pronouns::place_in_list(&tokens).is_some()
             || tokens
                 .iter()
                 .any(|t| t.is(lexicon::BACK_REFERENCES) || t.is(&["allora", "its", "suo", "sua"]));

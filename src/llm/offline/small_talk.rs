@@ -2,7 +2,9 @@
 //! the conversation itself.
 
 use super::lexicon;
-use super::text;
+use super::pattern::{Patterns, any, patterns, strip_fillers};
+use super::speech;
+use super::text::{self, Token};
 
 /// The kind of small talk of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +31,45 @@ pub(super) fn classify(request: &str) -> Talk {
         () if words.0.is_empty() => Talk::Other,
         () if words.asks_recap() => Talk::Recap,
         () if words.asks_capabilities() => Talk::Help,
-        () if words.withdraws() => Talk::Withdrawal,
+        () if words.withdraws() || speech::only_takes_back(&tokens) => Talk::Withdrawal,
         () if words.0.iter().all(|w| lexicon::is_pleasantry(w)) => {
             const THANKS: &[&str] = &["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"];
             if words.has(THANKS) { Talk::Thanks } else { Talk::Greeting }
         }
         () => Talk::Other,
     }
+}
+
+/// Orders to drop what a question is about that waits for a yes or a no.
+static TAKES_BACK: &Patterns = patterns![
+    "cancel/abort/drop/scrap/skip/undo it/that/this/them/everything/all",
+    "cancel/drop/scrap/withdraw the/that/this/my request/order",
+    "keep it/them/that/everything",
+    "leave it/them/that alone/as? it? is?",
+    "cancel/annulla/annule/anula",
+    "annulla/cancella/ritira/scarta tutto/quella/quello/questa/questo/la/lo/le/li",
+    "annulla/cancella/ritira la/questa/quella mia? richiesta/domanda",
+    "annullala/annullalo/annullale/annullali/cancellala/cancellalo/scartala/scartalo",
+    "tienila/tienilo/tienile/tienili/lasciala/lascialo/lasciale/lasciali",
+    "tieni/lascia la/lo/le/li",
+    "annule-la/annule-le/annule-les/annulez-la/annulez-le",
+    "annule/annulez tout/ca/cela/la/le/les",
+    "annule/annulez la/cette demande",
+    "storniere/storniert es/sie/das/alles",
+    "brich das/es/alles ab",
+    "anulalo/anulala/cancelalo/cancelala/dejalo/dejala",
+    "anula/cancela todo/eso/esto/lo/la",
+    "anula/cancela la/esta solicitud",
+];
+
+/// Whether words take back what a question is about that waits for a yes or a no: "cancel that", "annullala". Without such a
+/// question, they are about something that was done.
+pub(super) fn takes_back_question(request: &str) -> bool {
+    let tokens = text::tokens(request);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word && !lexicon::is_pleasantry(&t.norm)).collect();
+    let own = strip_fillers(&words);
+    let own = any(own, 0, patterns!["no/actually/anzi/wait/aspetta"]).map_or(own, |at| &own[at..]);
+    TAKES_BACK.ends(own, 0).any(|end| end == own.len())
 }
 
 /// Whether a request is no more than a yes or a no.

@@ -6,7 +6,7 @@
 use super::entities;
 use super::mood::{self, ClauseMood};
 use super::pattern::{Patterns, any, is_infinitive, is_verb, patterns, strip_fillers};
-use super::phrases::{PREAMBLES, SAY_AFTER_ME, TEXTS};
+use super::phrases::{PREAMBLES, SAY_AFTER_ME, TALES, TEXTS};
 use super::pronouns;
 use super::text::{self, Token};
 use conditions::{govern_by_condition, make_conditional, split_cases};
@@ -200,6 +200,13 @@ pub(super) fn act_of(clause: &str) -> Act {
         Act::Report,
     ];
     order.into_iter().find(|act| acts.contains(act)).unwrap_or(acts.first().copied().unwrap_or(Act::Request))
+}
+
+/// Whether words only take back what was asked before them: "I changed my mind", "meglio di no".
+pub(super) fn only_takes_back(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|token| token.word).collect();
+    let is_asked = tokens.iter().any(|token| token.raw == "?");
+    withdrawal::is_withdrawal(&words, ClauseJoin::Start, is_asked)
 }
 
 /// The clauses of a text that forbid an action, as written.
@@ -487,12 +494,23 @@ fn apply_correction(units: &mut [ClauseUnit], n: usize, tokens: &[Token]) {
     }
 }
 
+/// Whether a clause only asks for a text, and does not say what it is to be about.
+fn is_whole_tale(unit: &ClauseUnit, tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens[unit.first..=unit.last].iter().filter(|t| t.word).collect();
+    let own = strip_fillers(&words);
+    TALES.ends(own, 0).any(|end| end == own.len())
+}
+
 /// Applies the act of a clause to the next one.
 fn inherit(last: &mut ClauseUnit, unit: &mut ClauseUnit, tokens: &[Token]) {
     let words: Vec<&Token> = tokens[unit.first..=unit.last].iter().filter(|t| t.word).collect();
     let then =
         words.first().is_some_and(|t| t.is(&["then", "poi", "also", "anche", "inoltre", "afterwards"]));
     match last.mood.act {
+        // "Tell me a joke, and tell me the weather in Rome": the second part is no part of the text.
+        Act::Quoted
+            if is_whole_tale(last, tokens)
+                && (mood::asks_to_be_told(&words) || unit.mood.act == Act::Question) => {}
         Act::Quoted | Act::Reminder if !then && unit.join != ClauseJoin::But => unit.mood = last.mood,
         Act::Negated if unit.opener == ClauseOpener::None && last.opener != ClauseOpener::Without => {
             let explicit = unit.mood.explicit;

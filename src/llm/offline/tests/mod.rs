@@ -28,6 +28,7 @@ mod speech;
 mod stranger;
 mod support;
 mod switched_off;
+mod taken_back;
 mod tuples;
 mod two_clauses;
 mod unserved;

@@ -106,3 +106,27 @@ fn steps_beyond_those_of_a_plan_are_named_as_not_served() {
     assert_eq!(plan["steps"].as_array().unwrap().len(), 1, "{plan:#}");
     assert_eq!(plan["unserved"], json!(["how many vacation days do I have left?"]), "{plan:#}");
 }
+
+#[test]
+fn question_after_an_order_for_a_story_is_no_part_of_it() {
+    for (request, tools) in [
+        ("Tell me a joke, and tell me the weather in Rome", &["WeatherForecast_Get"] as &[&str]),
+        ("Raccontami una barzelletta e dimmi che tempo fa a Roma", &["WeatherForecast_Get"]),
+        ("Tell me a story about Rome and tell me how it is to cancel appointment 41", &[]),
+        ("Write me a poem and cancel appointment 41", &[]),
+    ] {
+        let outcome = strangers().run(request);
+        assert_eq!(outcome.tools(), tools, "{request}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn question_beside_a_declined_action_is_answered_or_named() {
+    for (request, named) in [
+        ("Don't book anything yet. How would it affect my karma?", "How would it affect my karma"),
+        ("Non prenotare nulla. Come cambierebbe il mio karma?", "Come cambierebbe il mio karma"),
+    ] {
+        let answer = strangers().run(request).answer;
+        assert!(answer.lines().count() == 2 && answer.contains(named), "{request}: {answer}");
+    }
+}
