@@ -4,7 +4,7 @@
 //!
 //! - A fact supersedes only a fact of its own kind or of a lower one: no guess takes the place of what was given.
 //! - A later result of an equal read replaces the whole earlier one, so a value is never separated from its unit.
-//! Whatever else contradicts stands side by side until a person decides.
+//!   Whatever else contradicts stands side by side until a person decides.
 //! - Bounded in number and bytes; what was dropped is counted. What was superseded goes first, then guesses, and what was
 //!   given last.
 //! - Of a superseded fact, only its claim, its source and the fact that superseded it are kept.
