@@ -173,7 +173,9 @@ impl OfflinePlanner {
             return false;
         };
         let tool = pending.question.tool.as_deref().and_then(|tool| self.index.named(&pending.scene, tool));
-        let best = || self.index.best(words, self.today(), None);
+        let tokens = text::tokens(words);
+        let verb = tokens.iter().find(|token| token.word && !lexicon::is_pleasantry(&token.norm));
+        let best = || self.index.best(&verb?.raw, self.today(), None);
         let names_it = || tool.zip(best()).is_some_and(|(tool, hit)| tool.place() == hit.place());
         small_talk::takes_back_question(words) && !names_it()
     }
