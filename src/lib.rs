@@ -22,7 +22,45 @@
 //! engine.resume_unfinished().await?;
 //!
 //! // Text is shown as it is written. The other events tell of the plan, its steps and calls, see `public`.
-//! Text is shown as it is written. The other events describe the plan, its steps and calls, see `public`.
+//! // Text is shown as it is written. The other events describe the plan, its steps and calls, see `public`.
+//! let mut ticket = engine.submit(engine.request("Where is order 12?", None)).await?;
+//! let (run, session) = (ticket.run, ticket.session.clone());
+//! let mut events = ticket.stream();
+//! while let Some(event) = events.next().await {
+//!     let event = event?;
+//!     match event.name {
+//!         "answer_delta" => print!("{}", event.data["text"].as_str().unwrap_or_default()),
+//!         "answer_reset" => println!(), // the text so far is void
+//!         _ => {}
+//!     }
+//! }
+//! let answer = ticket.answer().await?; // the whole answer document, as `POST /api/chat` returns it
+//! println!("{}: {}", answer.status, answer.answer);
+//!
+//! // The next turn of the conversation. Its plan waits for a person, who approves or cancels it.
+//! let options = RequestOptions { require_approval: true, ..RequestOptions::default() };
+//! let request = ChatRequest { options, ..engine.request("And cancel it", Some(session)) };
+//! let waiting = engine.chat(request).await?;
+//! let plans = engine.plans();
+//! let plan = plans.status(waiting.task_id).await?;
+//! let done = plans.approve(plan.task_id, plan.version).await?;
+//! println!("{}", done.answer.unwrap_or_default());
+//!
+//! // What happened: the journal of a run, and all metrics in the text format of Prometheus.
+//! let (tenant, _) = engine.default_principal();
+//! for event in engine.store().run_events(&tenant, run).await? {
+//!     println!("{} {} {}", event.seq, event.at, event.body.name());
+//! }
+//! println!("{}", engine.metrics().await.unwrap_or_default());
+//! engine.stop().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Config`] has the same settings as the configuration file of the program, with the same bounds; a model is an entry of
+//! `config.llm.models` ([`llm::ModelOptions`]). Errors that a request can end with are [`run::Fault`]s with a stable
+//! code. [`Engine::cancel`] cancels a run, [`Engine::stream`] follows one again after [`EventId`], and
+//! [`Engine::submit_once`] executes a request with an idempotency key once.
 
 #![cfg_attr(
     not(feature = "server"),

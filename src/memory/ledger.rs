@@ -435,6 +435,9 @@ impl FactLedger {
     }
 
     /// The fact that a new one of the kind `new` of the user `by` may supersede, by its id or the beginning of it.
+    ///
+    /// # Errors
+    /// If there is none, if it was superseded, if it is another user's, or if its kind is higher.
     pub fn correctable(&self, id: &str, new: FactKind, by: &str) -> Result<&LedgerFact, FactRefusal> {
         let fact = self.find(id)?;
         match &fact.superseded_by {

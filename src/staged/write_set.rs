@@ -204,6 +204,9 @@ impl WriteSet {
     }
 
     /// Returns the base and the diff, checked as a whole.
+    ///
+    /// # Errors
+    /// `staged.check`, `staged.append_only` and `staged.rule`.
     pub fn finish(&self) -> Result<(ReadBase, WriteDiff), StagedError> {
         let diff = self.diff();
         self.tables.check_diff(&diff, &self.host, self.stated.as_ref())?;
