@@ -165,21 +165,6 @@ impl OfflinePlanner {
         }
     }
 
-    /// Whether words drop what a question is about that waits for a yes or a no, unless they name what it asks: "Shall I cancel …?",
-    /// "Cancel it".
-    fn takes_back_question(&self, words: &str) -> bool {
-        let Some(pending) = self.pending.as_ref().filter(|pending| pending.question.missing.is_empty())
-        else {
-            return false;
-        };
-        let tool = pending.question.tool.as_deref().and_then(|tool| self.index.named(&pending.scene, tool));
-        let tokens = text::tokens(words);
-        let verb = tokens.iter().find(|token| token.word && !lexicon::is_pleasantry(&token.norm));
-        let best = || self.index.best(&verb?.raw, self.today(), None);
-        let names_it = || tool.zip(best()).is_some_and(|(tool, hit)| tool.place() == hit.place());
-        small_talk::takes_back_question(words) && !names_it()
-    }
-
     /// Removes steps that only introduce a person and steps that were already completed.
     fn remove_redundant(&self, list: &mut Vec<StepDraft>, executed: &[Executed]) {
         // "Sono X. Chiedi … per me": the name is an argument of the next tool, not a request by itself.

@@ -7,12 +7,14 @@ use super::corrections::{LEADS, after_correction};
 use super::dates::RangeRole;
 use super::drafts::StepDraft;
 use super::entities::Entities;
+use super::lexicon;
 use super::pattern::strip_fillers;
 use super::plan::OfflinePlanner;
 use super::prompt::OpenQuestion;
 use super::routing::{Hit, ToolPlace};
 use super::schema::{ArgumentField, ArgumentKind};
 use super::slots;
+use super::small_talk;
 use super::text::{self, Token};
 use super::weights::STRONG;
 use crate::language::function_words::{BUT, OR};
@@ -75,6 +77,21 @@ impl OfflinePlanner {
             || offers_choice(&clause.text)
             || self.says_otherwise(pending, target, &clause.text, &filled.used);
         Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
+    }
+
+    /// Whether words drop what a question is about that waits for a yes or a no, unless they name what it asks: "Shall I cancel …?",
+    /// "Cancel it".
+    pub fn takes_back_question(&self, words: &str) -> bool {
+        let Some(pending) = self.pending.as_ref().filter(|pending| pending.question.missing.is_empty())
+        else {
+            return false;
+        };
+        let tool = pending.question.tool.as_deref().and_then(|tool| self.index.named(&pending.scene, tool));
+        let tokens = text::tokens(words);
+        let verb = tokens.iter().find(|token| token.word && !lexicon::is_pleasantry(&token.norm));
+        let best = || self.index.best(&verb?.raw, self.today(), None);
+        let names_it = || tool.zip(best()).is_some_and(|(tool, hit)| tool.place() == hit.place());
+        small_talk::takes_back_question(words) && !names_it()
     }
 
     fn says_day(&self, words: &str) -> bool {
