@@ -1,14 +1,49 @@
 //! Spans and log lines of runs. They contain identifiers, outcomes and durations, never text of a user, a
 //! model or a tool.
 
+use std::cell::Cell;
+
 use tracing::field::Empty;
-use tracing::{Span, debug, error_span, info, info_span, warn};
+use tracing::{Span, error_span, info_span};
 
 use crate::adapt::PolicyChoice;
 use crate::run::{Fault, RunId, SessionId, TenantId, Usage};
 
 /// The target of all these lines, for the filter `telemetry.log`.
 const TARGET: &str = "proscenium::runs";
+
+thread_local! {
+    /// Whether the events that are folded on this thread were logged before.
+    static LOGGED_BEFORE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Folds events that were logged before: `fold` writes none of these lines. Its spans are real ones, since spans
+/// of later events are their children: with a `Dispatch::none()` they would have an id that no other span may
+/// refer to, and lines whose callsite is first reached here would be disabled for good.
+pub(super) fn without_lines(fold: impl FnOnce()) {
+    /// Resets the flag after a panic, too.
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            LOGGED_BEFORE.set(false);
+        }
+    }
+    LOGGED_BEFORE.set(true);
+    let _reset = Reset;
+    fold();
+}
+
+macro_rules! debug {
+    ($($line:tt)*) => { if !LOGGED_BEFORE.get() { tracing::debug!($($line)*) } };
+}
+
+macro_rules! info {
+    ($($line:tt)*) => { if !LOGGED_BEFORE.get() { tracing::info!($($line)*) } };
+}
+
+macro_rules! warn {
+    ($($line:tt)*) => { if !LOGGED_BEFORE.get() { tracing::warn!($($line)*) } };
+}
 
 pub(super) fn run(run: RunId, session: &SessionId, tenant: &TenantId) -> Span {
     // Enabled with every level, so that each line names its run.

@@ -102,7 +102,7 @@ impl Subscriber {
         self.make_room();
         let mut run = FoldedRun::new(first, self.traces.as_ref());
         let uncounted = MetricSink { names: &self.names, metrics: None };
-        tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
+        log_lines::without_lines(|| {
             for event in events {
                 run.tracker.observe(event, uncounted);
                 if let Some(spans) = &mut run.spans {

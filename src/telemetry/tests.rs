@@ -792,6 +792,44 @@ fn reopened_run_is_one_request_and_counts_new_work() {
 }
 
 #[test]
+fn run_that_was_restored_in_the_middle_of_a_step_logs_what_follows_under_its_ids() {
+    let lines = ["tool call ended", "step ended", "run ended"];
+    let text = logged("info", &lines, |book| {
+        let run = Some(RunId(Uuid::from_u128(book.run)));
+        let before = [
+            queued(),
+            started(),
+            planned(&[(1, "A", &["a"])]),
+            Event::StepStarted { step: 1 },
+            Event::SceneReplied {
+                step: 1,
+                call: 1,
+                text: String::new(),
+                calls: vec![requested(1, "a", Effect::Write)],
+                question: None,
+                next: None,
+            },
+            put(1, ApprovalSubject::Call { call: 1 }),
+            Event::RunWaiting {},
+        ];
+        let journal: Vec<_> = before.into_iter().map(|event| book.envelope(run, event)).collect();
+        book.subscriber.restore(&journal);
+        let yes = Decision::Yes { hold: false };
+        book.after(1_000_000, decided(1, ApprovalSubject::Call { call: 1 }, yes, CANARY));
+        book.tell(Event::ToolStarted { call: 1, attempt: 1 });
+        let outcome = Outcome::Ok { result: json!(CANARY), say: None, whole: None };
+        book.tell(Event::ToolCompleted { call: 1, outcome, millis: 1, notes: None });
+        book.tell(Event::StepCompleted { step: 1, result: CANARY.to_owned() });
+        book.tell(Event::RunCompleted { status: RunStatus::Completed });
+    });
+    let found: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let messages: Vec<_> = found.iter().filter_map(|line| line["message"].as_str()).collect();
+    assert_eq!(messages, lines, "{text}");
+    assert!(found.iter().all(|line| line["run"].is_string() && line["tenant"] == "acme"), "{text}");
+}
+
+#[test]
 fn approval_wait_is_excluded_from_request_time_and_overhead() {
     const DAY: i64 = 24 * 60 * 60 * 1_000_000;
     let mut book = EventScript::new();
