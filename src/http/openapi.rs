@@ -1,6 +1,7 @@
 //! `GET /api/openapi.json`: the routes as OpenAPI 3.1.
 
 use actix_web::HttpResponse;
+use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
@@ -61,7 +62,7 @@ use super::{
         v1::models,
         v1::model,
     ),
-    modifiers(&KeySecurity),
+    modifiers(&KeySecurity, &ResponseDescriptions),
     security((), ("key" = []))
 )]
 struct ApiDocument;
@@ -81,6 +82,28 @@ impl Modify for KeySecurity {
             }
             for operation in methods.into_iter().flatten() {
                 operation.parameters.get_or_insert_default().push(user_header().into());
+            }
+        }
+    }
+}
+
+/// Describes the responses that their routes do not: OpenAPI requires a description of each.
+struct ResponseDescriptions;
+
+impl Modify for ResponseDescriptions {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        for item in document.paths.paths.values_mut() {
+            let methods = [&mut item.get, &mut item.post, &mut item.delete];
+            for operation in methods.into_iter().flatten() {
+                for (status, response) in &mut operation.responses.responses {
+                    if let RefOr::T(response) = response
+                        && response.description.is_empty()
+                    {
+                        let text =
+                            if status.starts_with('2') { "success" } else { "an error; `code` names it" };
+                        text.clone_into(&mut response.description);
+                    }
+                }
             }
         }
     }

@@ -43,6 +43,19 @@ async fn openapi_document_lists_exactly_the_served_routes() {
     }
 }
 
+#[test]
+fn every_response_has_the_description_that_openapi_requires() {
+    let document = serde_json::to_value(proscenium::http::openapi_document()).unwrap();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let text = response["description"].as_str().unwrap_or_default();
+                assert!(!text.is_empty(), "{method} {path} {status}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_reference_in_the_document_resolves() {
     let (_shelf, served) = Shelf::serve().await;
