@@ -151,17 +151,17 @@ fn argument_problems(tool: &SceneTool, by: &SceneTool, map: &Map<String, Value>)
             problems.push((format!("{} has no argument {name:?}", by.name), parameters::hint(name, &known)));
         }
         let Some(pointer) = value.as_str().filter(|text| text.starts_with('/')) else { continue };
-        let Some(rest) = pointer.strip_prefix("/arguments/") else {
+        let Some(first) = parameters::pointed_argument(pointer) else {
             let message = format!("{value} does not point into the arguments");
             problems.push((message, "write \"/arguments/…\"".to_owned()));
             continue;
         };
-        let first = rest.split('/').next().unwrap_or_default().replace("~1", "/").replace("~0", "~");
         if !own.contains(&first.as_str()) {
             problems
                 .push((format!("{} has no argument {first:?}", tool.name), parameters::hint(&first, &own)));
         }
     }
+    problems.extend(parameters::literal_problems(by, map, "/arguments/…"));
     let required = by.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
     for name in required.filter_map(Value::as_str).filter(|name| !map.contains_key(*name)) {
         problems.push((format!("{} needs {name:?}", by.name), format!("add {name} = \"/arguments/…\"")));

@@ -486,7 +486,8 @@ fn merge_settings(
 /// The scene folders of a directory, ordered by name.
 fn read_folders(dir: &Path) -> (Vec<SceneFolder>, Vec<SceneFault>) {
     let report = FaultReport::new(dir.display().to_string());
-    let is_folder = |dir: &Path| [SCENE_FILE, FLOW_FILE].iter().any(|file| dir.join(file).is_file());
+    // Anything of this name: what is no file is an error, like a file that cannot be read.
+    let is_folder = |dir: &Path| [SCENE_FILE, FLOW_FILE].iter().any(|file| dir.join(file).exists());
     if is_folder(dir) {
         let folder = read_folder(dir, &report);
         return (folder.into_iter().collect(), report.into_faults());

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Located, PointerLines};
 use super::fault::FaultReport;
+use super::{SceneTool, arguments};
 use crate::nearest::{did_you_mean, name_list, nearest};
 
 const KEYWORDS: [&str; 53] = [
@@ -118,6 +119,34 @@ pub(super) fn hint(name: &str, names: &[&str]) -> String {
 
 pub(super) fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
     schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str)
+}
+
+/// The argument that a JSON pointer such as `/arguments/city/name` points into, if it does.
+pub(super) fn pointed_argument(pointer: &str) -> Option<String> {
+    let first = pointer.strip_prefix("/arguments/")?.split('/').next()?;
+    Some(first.replace("~1", "/").replace("~0", "~"))
+}
+
+/// What is wrong with the values, not pointers, among the declared arguments of a call of `tool`, each with a remedy.
+pub(super) fn literal_problems(
+    tool: &SceneTool,
+    declared: &Map<String, Value>,
+    example: &str,
+) -> Vec<(String, String)> {
+    let known: Vec<&str> = property_names(&tool.parameters).collect();
+    let is_literal = |value: &Value| value.as_str().is_none_or(|text| !text.starts_with('/'));
+    let literals = declared
+        .iter()
+        .filter(|(name, value)| known.contains(&name.as_str()) && is_literal(value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let wrong = arguments::check_partial(tool, &literals).into_iter();
+    wrong
+        .map(|problem| {
+            let message = format!("an argument of {} is a value that it does not take: {problem}", tool.name);
+            (message, format!("write a value of this type, or a pointer such as {example:?}"))
+        })
+        .collect()
 }
 
 /// The schema of a Rust type in the form that models handle best: no `$schema`, no titles, no numeric

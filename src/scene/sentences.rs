@@ -33,7 +33,7 @@ pub(super) fn check_sentence(tool: &str, language: &str, template: &Located<Stri
             template.line,
             "say_template",
             message,
-            "write it as \"A {{ city }} il {{ date | day }}\"",
+            "write it as \"{{ city }} on {{ date | day }}\", with Jinja's built-in filters and `day`",
         );
     }
     for name in braced(&template.value, "{", "}") {

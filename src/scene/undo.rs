@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::document::Located;
 use super::draft::UndoDraft;
@@ -33,34 +33,21 @@ pub(super) fn check(
         report.error(named.line, "undo_tool", message, remedy);
         return None;
     };
-    let given =
-        draft.arguments.unwrap_or_else(|| Located::without_line(Value::Object(serde_json::Map::new())));
+    let given = draft.arguments.unwrap_or_else(|| Located::without_line(Value::Object(Map::new())));
     let Value::Object(map) = given.value else {
         let message = format!("the arguments of the undo of {} are not a table", tool.name);
         report.error(given.line, "undo_arguments", message, "write arguments = { id = \"/result/id\" }");
         return None;
     };
-    let known: Vec<&str> = parameters::property_names(&by.parameters).collect();
-    let mut fits = true;
-    let mut wrong = |message: String, remedy: String| {
-        report.error(given.line, "undo_arguments", message, remedy);
-        fits = false;
-    };
-    for (name, value) in &map {
-        if !known.contains(&name.as_str()) {
-            let message = format!("{} has no argument {name:?}", by.name);
-            wrong(message, parameters::hint(name, &known));
-        }
-        let pointer = value.as_str().filter(|text| text.starts_with('/'));
-        if pointer.is_some_and(|p| !p.starts_with("/arguments/") && !p.starts_with("/result/")) {
-            let message = format!("{value} points neither into the arguments nor into the result");
-            wrong(message, "write \"/result/…\" or \"/arguments/…\"".to_owned());
-        }
-    }
+    let mut problems = argument_problems(tool, by, &map);
     let required = by.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
     let required: Vec<String> = required.filter_map(Value::as_str).map(str::to_owned).collect();
     for name in required.iter().filter(|name| !map.contains_key(*name)) {
-        wrong(format!("{} needs {name:?}", by.name), format!("add {name} = \"/result/…\""));
+        problems.push((format!("{} needs {name:?}", by.name), format!("add {name} = \"/result/…\"")));
+    }
+    let fits = problems.is_empty();
+    for (message, remedy) in problems {
+        report.error(given.line, "undo_arguments", message, remedy);
     }
     let arguments: BTreeMap<String, Value> = map.into_iter().collect();
     fits.then(|| Undo {
@@ -70,4 +57,30 @@ pub(super) fn check(
         required,
         identity: by.identity.clone(),
     })
+}
+
+/// The problems of the arguments with which `by` undoes `tool`, each with its remedy.
+fn argument_problems(tool: &SceneTool, by: &SceneTool, map: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut problems = Vec::new();
+    let known: Vec<&str> = parameters::property_names(&by.parameters).collect();
+    let own: Vec<&str> = parameters::property_names(&tool.parameters).collect();
+    for (name, value) in map {
+        if !known.contains(&name.as_str()) {
+            problems.push((format!("{} has no argument {name:?}", by.name), parameters::hint(name, &known)));
+        }
+        let Some(pointer) = value.as_str().filter(|text| text.starts_with('/')) else { continue };
+        match parameters::pointed_argument(pointer) {
+            Some(first) if !own.contains(&first.as_str()) => {
+                let message = format!("{} has no argument {first:?}", tool.name);
+                problems.push((message, parameters::hint(&first, &own)));
+            }
+            None if !pointer.starts_with("/result/") => {
+                let message = format!("{value} points neither into the arguments nor into the result");
+                problems.push((message, "write \"/result/…\" or \"/arguments/…\"".to_owned()));
+            }
+            _ => {}
+        }
+    }
+    problems.extend(parameters::literal_problems(by, map, "/result/id"));
+    problems
 }

@@ -178,7 +178,7 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     b/scene.toml:26: warning[scene.schema_keyword]: "descripion" in the parameters of MakeRequest is not a JSON Schema keyword and has no effect
       did you mean "description"?
     b/scene.toml:28: error[scene.say_template]: the sentence of MakeRequest in "it" cannot be used: syntax error: unexpected end of input, expected end of variable block
-      write it as "A {{ city }} il {{ date | day }}"
+      write it as "{{ city }} on {{ date | day }}", with Jinja's built-in filters and `day`
     b/scene.toml:29: error[scene.say_language]: "italian" is not a language code
       use the two letters of ISO 639-1 in lower case, such as it or en
     b/scene.toml:32: error[scene.duplicate_tool]: "makerequest" is the name of two tools; the other one is on line 12
@@ -276,6 +276,15 @@ fn directory_loads_each_folder_and_warns_of_non_scenes() {
     );
     assert_eq!(loaded.faults.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["scene.no_file"]);
     assert!(loaded.faults[0].file.ends_with("notes"));
+
+    std::fs::create_dir_all(dir.path().join("notes/scene.toml")).unwrap();
+    let folder_for_file = load_dir(dir.path(), &natives(), &NetworkPolicy::default());
+    let fault = &folder_for_file.faults[0];
+    assert_eq!(fault.code, "scene.unreadable");
+    assert!(
+        fault.message.ends_with("notes/scene.toml cannot be read: it is not a regular file"),
+        "{fault:?}"
+    );
 
     let single = load_dir(&dir.path().join("weather"), &natives(), &NetworkPolicy::default());
     assert_eq!((single.scenes.len(), single.faults.len()), (1, 0));
@@ -561,6 +570,7 @@ fn alternatives_are_checked() {
         ("Backup", "{ place = \"/result/x\" }", "alternative_arguments"),
         ("Backup", "{ place = \"/arguments/zzzz\" }", "alternative_arguments"),
         ("Backup", "{ place = \"x\", zzzz = 1 }", "alternative_arguments"),
+        ("Backup", "{ place = 1 }", "alternative_arguments"),
     ] {
         let faults = with_alternative(tool, arguments).faults;
         let errors: Vec<_> = faults.iter().filter(|fault| fault.severity == Severity::Error).collect();

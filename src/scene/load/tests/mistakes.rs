@@ -139,3 +139,29 @@ fn misnamed_file_is_told_its_right_name() {
         assert!(found.contains(remedy), "{name}: {found}");
     }
 }
+
+#[test]
+fn arguments_of_undo_that_cannot_fit_are_errors() {
+    let with = |number: &str| {
+        let undo = format!("undo = {{ tool = \"Cancel\", arguments = {{ number = {number} }} }}");
+        let write = |name: &str, more: &str| {
+            format!(
+                "[[tools]]\nname = {name:?}\ndescription = \"x\"\neffect = \"write\"\n{more}\n\
+                 parameters = {{ type = \"object\", required = [\"number\"], properties = {{ number = {{ type = \"integer\" }} }} }}\n\
+                 http = {{ method = \"POST\", url = \"https://orders.example/{{number}}\" }}\n"
+            )
+        };
+        faults_with_more(&(write("Order", &undo) + &write("Cancel", "")))
+    };
+    for right in ["\"/result/data/number\"", "\"/arguments/number\"", "7"] {
+        assert_eq!(with(right), "");
+    }
+    for (wrong, told) in [
+        ("\"result.number\"", "/number must be an integer; got \"result.number\""),
+        ("\"/arguments/nummber\"", "did you mean \"number\"?"),
+        ("\"/results/number\"", "points neither into the arguments nor into the result"),
+    ] {
+        let faults = with(wrong);
+        assert!(faults.contains("error[scene.undo_arguments]") && faults.contains(told), "{faults}");
+    }
+}
