@@ -97,11 +97,16 @@ impl Engine {
 
     async fn accept_request(
         intake: &Intake,
-        request: ChatRequest,
+        mut request: ChatRequest,
         idempotency: Option<Idempotency>,
     ) -> Result<RunTicket, Fault> {
         let received = Instant::now();
         check_request(&request)?;
+        if let Some(session) = pending_question::find_waiting_conversation(intake, &request).await? {
+            // The server has that conversation, too, and the reply continues it.
+            request.session = Some(session);
+            request.history = None;
+        }
         let is_first = request.session.is_none();
         let session = match request.session.clone() {
             Some(session) => session,

@@ -1,4 +1,4 @@
-//! Recent runs that ended with a question, for clients that keep the conversation themselves.
+//! Runs that ended with a question or wait for a decision, for clients that keep the conversation themselves.
 
 use jiff::Timestamp;
 
@@ -29,6 +29,20 @@ impl Store {
             .bind(i64::from(MAX_QUESTIONS));
         let found = query.fetch_all(self.pool()).await;
         let found = found.map_err(|e| Error::database(self.path(), "find runs with a question", &e))?;
+        Ok(found.iter().filter_map(|run| run.parse().ok()).collect())
+    }
+
+    /// The waiting runs of a tenant whose request has the same beginning as `request`: newest first, at most 50.
+    pub(crate) async fn waiting_runs(&self, tenant: &TenantId, request: &str) -> Result<Vec<RunId>, Error> {
+        let sql = "SELECT run FROM runs INDEXED BY runs_unfinished \
+                   WHERE status IN ('queued', 'running', 'waiting') AND status = 'waiting' AND tenant = ?1 \
+                   AND request = ?2 ORDER BY run DESC LIMIT ?3";
+        let query = sqlx::query_scalar::<_, String>(sql)
+            .bind(tenant.as_str())
+            .bind(request_excerpt(request))
+            .bind(i64::from(MAX_QUESTIONS));
+        let found = query.fetch_all(self.pool()).await;
+        let found = found.map_err(|e| Error::database(self.path(), "find waiting runs", &e))?;
         Ok(found.iter().filter_map(|run| run.parse().ok()).collect())
     }
 

@@ -130,6 +130,52 @@ async fn no_in_words_ends_the_run_and_reports_it() {
     assert!(office.reached().is_empty());
 }
 
+/// The messages of a client that keeps the conversation itself, and names none.
+fn unnamed(exchanges: &[(&str, &str)], words: &str) -> Value {
+    let mut messages = Vec::new();
+    for (asked, answered) in exchanges {
+        messages.push(json!({"role": "user", "content": asked}));
+        messages.push(json!({"role": "assistant", "content": answered}));
+    }
+    messages.push(json!({"role": "user", "content": words}));
+    json!({"model": "proscenium", "messages": messages})
+}
+
+#[tokio::test]
+async fn reply_to_an_approval_in_a_conversation_that_the_client_keeps_decides_it() {
+    let (office, served) = Office::serve().await;
+    let say = async |exchanges: &[(&str, &str)], said: &str| {
+        let request = served.request("POST", "/v1/chat/completions").json(&unnamed(exchanges, said));
+        Reply::of(request.send().await.unwrap()).await
+    };
+    let hello = say(&[], "see").await;
+    let before = ("see", words(&hello).0);
+    let before = (before.0, before.1.as_str());
+    let first = say(&[before], "pay").await;
+    let waiting = words(&first).0;
+    assert!(waiting.contains("Say yes or no here"), "{waiting}");
+    office.reached();
+    // Another text, another request or another history is not this conversation.
+    for exchanges in [
+        vec![before, ("pay", "Say yes or no here.")],
+        vec![before, ("see", waiting.as_str())],
+        vec![("book", before.1), ("pay", waiting.as_str())],
+    ] {
+        let answered = say(&exchanges, "yes").await;
+        assert_ne!(answered.header("x-run-id"), first.header("x-run-id"), "{exchanges:?}");
+    }
+    assert!(!office.reached().contains(&"POST /Pay".to_owned()));
+    let undecided = say(&[before, ("pay", &waiting)], "not yet").await;
+    undecided.assert_error(409, "approval.ambiguous");
+    let done = say(&[before, ("pay", &waiting)], "yes").await;
+    assert_eq!(done.header("x-run-id"), first.header("x-run-id"), "{done:#?}");
+    assert_eq!(office.reached(), ["POST /Pay"]);
+    // The same reply again decides nothing.
+    let again = say(&[before, ("pay", &waiting)], "yes").await;
+    assert_ne!(again.header("x-run-id"), first.header("x-run-id"), "{again:#?}");
+    assert!(!office.reached().contains(&"POST /Pay".to_owned()));
+}
+
 #[tokio::test]
 async fn stream_opened_by_a_yes_publishes_only_later_events() {
     let (office, served) = Office::serve().await;
