@@ -10,6 +10,12 @@ use toml::de::{DeTable, DeValue};
 use super::fault::FaultReport;
 use crate::nearest::{did_you_mean, name_list};
 
+/// The maximum number of reported syntax errors.
+const MAX_SYNTAX_ERRORS: usize = 5;
+
+/// The lists of tables whose headers are easily written with single brackets.
+const LISTS: [&str; 4] = ["tools", "tables", "nodes", "invariants"];
+
 /// A value and, if it was read from a file, its line.
 #[derive(Debug, Clone)]
 pub(crate) struct Located<T> {
@@ -93,10 +99,15 @@ pub(crate) fn read_toml<T>(
 ) -> Option<T> {
     let (table, errors) = DeTable::parse_recoverable(text);
     let lines = LineIndex::new(text);
-    for error in &errors {
+    // Those after the first few are mostly their consequence.
+    for error in errors.iter().take(MAX_SYNTAX_ERRORS) {
         let line = error.span().map(|span| lines.line_at(span.start));
-        let message = format!("invalid TOML: {}", error.message());
-        report.error(line, "syntax", message, "fix this first: the rest of the file is checked afterwards");
+        let header = error.span().and_then(|span| text.get(span)).filter(|key| LISTS.contains(key));
+        let remedy = match header {
+            Some(key) => format!("if this begins another of the {key}, write [[{key}]] above each of them"),
+            None => "fix this first: the rest of the file is checked afterwards".to_owned(),
+        };
+        report.error(line, "syntax", format!("invalid TOML: {}", error.message()), remedy);
     }
     let (table, path) = (table.get_ref(), String::new());
     let root = TableReader { report, lines: &lines, table, path, line: 1, known: Vec::new() };
@@ -271,7 +282,10 @@ impl<'a> TableReader<'a> {
                     tables.push(self.subtable(table, format!("{}{key}[{index}].", self.path), element));
                 }
                 other => {
-                    self.wrong_type::<()>(key, other, "a list of tables");
+                    let message = format!("`{}{key}[{index}]` is {}", self.path, type_description(other));
+                    let line = self.lines.line_at(element.span().start);
+                    let remedy = "write a table, such as { key = \"…\" }, with the keys that belong here";
+                    self.report.error(Some(line), "wrong_type", message, remedy);
                 }
             }
         }

@@ -165,3 +165,16 @@ fn arguments_of_undo_that_cannot_fit_are_errors() {
         assert!(faults.contains("error[scene.undo_arguments]") && faults.contains(told), "{faults}");
     }
 }
+
+#[test]
+fn lists_in_another_form_are_told_how_they_are_written() {
+    let tools = ORDERS.replace("[[tools]]", "[tools]");
+    let second = tools.find("[tools]").map(|at| tools[at..].replace("GetOrder", "FindOrder")).unwrap();
+    let told = rendered_faults(&load_one(&format!("{tools}{second}")));
+    assert!(told.contains("write [[tools]] above each of them"), "{told}");
+    assert!(told.matches("error[scene.syntax]").count() <= 5, "{told}");
+    let told =
+        faults_with("[{ say = \"Where is order 7?\", tool = \"GetOrder\" }]", "[\n\"Where is order 7?\",\n]");
+    assert!(told.contains(":5: error[scene.wrong_type]: `examples[0]` is a string\n"), "{told}");
+    assert!(told.contains("write a table"), "{told}");
+}
