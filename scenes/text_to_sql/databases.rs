@@ -139,6 +139,8 @@ enum OpenError {
 impl OpenError {
     fn into_tool_error(self, speech: Speech) -> ToolError {
         match self {
+            // Its message names keys, files and columns, which are for the operator.
+            Self::Tool(error) if error.code == SETTINGS => error.saying(speech.database_unavailable()),
             Self::Tool(error) => error,
             Self::Engine(error) => engine_error(&error, speech),
         }
@@ -360,12 +362,15 @@ mod tests {
             let settings = json!({"databases": {"shop": {"sample": "shop", "sensitive": sensitive}}});
             let settings = TextToSqlSettings::parse(&settings).unwrap();
             let known = opened("shop", &settings.databases["shop"], &settings, Some(own.clone())).await;
-            known.map(|_| ()).map_err(|error| error.into_tool_error(Speech::of(None)).message)
+            known.map(|_| ()).map_err(|error| error.into_tool_error(Speech::of(Some("en"))))
         };
-        assert_eq!(outcome(json!(["customers.EMAIL", "Payments"])).await, Ok(()));
+        assert!(outcome(json!(["customers.EMAIL", "Payments"])).await.is_ok());
         for wrong in ["customers.emial", "costumers", "main.customers"] {
-            let message = outcome(json!(["payments", wrong])).await.unwrap_err();
-            assert!(message.contains(&format!("`databases.shop.sensitive` names {wrong},")), "{message}");
+            let error = outcome(json!(["payments", wrong])).await.unwrap_err();
+            let named = format!("`databases.shop.sensitive` names {wrong},");
+            assert!(error.message.contains(&named), "{error:?}");
+            // The user reads nothing about the settings.
+            assert_eq!(error.say.as_deref(), Some("The database does not answer at the moment."));
         }
     }
 }
