@@ -105,9 +105,8 @@ fn is_consent(message: &str) -> bool {
 
 /// Returns whether the message is about the decision that the run waits for.
 fn is_about(state: &RunState, message: &str) -> bool {
-    let lists = || state.only_lists_of_user();
-    is_consent(message)
-        || lists().is_some_and(|lists| !matches!(list_edits::read(message, &lists), ListReading::Other))
+    let changes = |lists| !matches!(list_edits::read(message, &lists), ListReading::Other);
+    is_consent(message) || state.only_lists_of_user().is_some_and(changes)
 }
 
 /// The last exchange of the conversation that the client keeps, and those before it, if the message may reply to it.
