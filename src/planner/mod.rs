@@ -35,6 +35,7 @@ mod program_tables;
 mod prompt;
 mod read;
 mod recall;
+mod repair;
 mod required_reply;
 mod scene_reply;
 mod shortlist;

@@ -18,6 +18,7 @@ use super::flow_node;
 use super::flow_path;
 use super::plan_prompt;
 use super::program;
+use super::repair::repair;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::shortlist;
 use super::summary;
@@ -27,8 +28,8 @@ use crate::language::figures::untraced_figures;
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
 use crate::run::{
-    AskStatus, CompactJson, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState,
-    RunStatus, StepState, Subject, Turn,
+    CompactJson, Context, Effect, OutOfScope, Outcome, PlanCause, PlanMaker, ReplyCall, RunState, RunStatus,
+    StepState, Subject, Turn,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -507,38 +508,6 @@ pub(super) fn forced(
         temperature: Some(state.settings().temperature),
         max_output_tokens: None,
     }
-}
-
-/// The last rejected reply of `tries` and its problems. Older ones would only cost tokens.
-pub(super) fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
-    let last = tries.iter().rev().filter_map(|call| state.asks.get(call)).find_map(|ask| match &ask.status {
-        AskStatus::Rejected { reply, problems } => Some((reply, problems)),
-        _ => None,
-    });
-    let Some((reply, problems)) = last else {
-        return Vec::new();
-    };
-    let list: Vec<String> = problems.iter().map(|p| format!("- {}", p.message)).collect();
-    let text = format!("That reply could not be used:\n{}\nReply again, corrected.", list.join("\n"));
-    // A scene's unforced reply has calls only if they were understood, and then it was not rejected.
-    if reply.calls.is_empty() {
-        let mut messages = Vec::new();
-        if !reply.text.trim().is_empty() {
-            messages.push(Message::Assistant { text: reply.text.clone(), calls: Vec::new() });
-        }
-        messages.push(Message::User { text });
-        return messages;
-    }
-    let calls: Vec<ReplyCall> = reply
-        .calls
-        .iter()
-        .enumerate()
-        .map(|(i, call)| ReplyCall { id: format!("try_{i}"), ..call.clone() })
-        .collect();
-    let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
-    let mut messages = vec![Message::Assistant { text: reply.text.clone(), calls }];
-    messages.extend(ids.into_iter().map(|call_id| Message::Tool { call_id, text: text.clone() }));
-    messages
 }
 
 pub(super) fn common(state: &RunState) -> String {

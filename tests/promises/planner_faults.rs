@@ -170,6 +170,22 @@ async fn too_many_steps_are_rejected_with_the_bound() {
 }
 
 #[tokio::test]
+async fn retry_does_not_repeat_a_reply_of_megabytes_or_thousands_of_errors() {
+    let steps: Vec<Value> = (1..=5_000).map(|n| step(n, "Library", &["FindBook"], Value::Null)).collect();
+    let long_name = "G".repeat(200_000);
+    for mistaken in [plan(json!(steps)), right_plan_with("/steps/0/scene_name", json!(long_name))] {
+        let (llm, town, finished) = run(call(mistaken), |_| {}).await;
+        assert_done(&town, &finished);
+        let asked = requests(&llm, QuestionKind::Plan);
+        let sizes: Vec<usize> = asked.iter().map(|request| request.to_string().len()).collect();
+        assert!(sizes.len() == 2 && sizes[1] < sizes[0] + 20_000, "{sizes:?}");
+        let sent_back = last_message(&asked[1]).unwrap();
+        let first: String = finished.problems()[0].chars().take(100).collect();
+        assert!(sent_back.contains(&first), "{first:?} is not in {sent_back:.500}");
+    }
+}
+
+#[tokio::test]
 async fn all_problems_of_a_plan_are_reported_at_once() {
     let mut plan = right_plan_with("/needs_execution", json!(false));
     plan["steps"][0]["scene_name"] = json!("Garage");
