@@ -217,6 +217,23 @@ async fn stream_broken_after_its_finish_reason_is_complete() {
 }
 
 #[tokio::test]
+async fn stream_left_open_after_its_finish_reason_is_complete() {
+    let llm = ScriptedLlm::sequence([Scripted::Stream(
+        vec![
+            chunk(json!({"delta": {"content": plan().to_string()}, "finish_reason": "stop"})),
+            format!(
+                "data: {}",
+                json!({"choices": [], "usage": {"prompt_tokens": 70, "completion_tokens": 30}})
+            ),
+        ],
+        StreamEnd::Never,
+    )]);
+    let reply = ask(streamed(&llm)).await.unwrap();
+    assert_eq!((understood(&reply), llm.count()), (plan(), 1));
+    assert_eq!((reply.usage.input_tokens, reply.usage.output_tokens), (70, 30));
+}
+
+#[tokio::test]
 async fn error_inside_a_stream_is_reported_with_its_status() {
     let lines = vec![
         chunk(json!({"delta": {"content": "half"}})),

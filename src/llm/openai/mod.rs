@@ -46,6 +46,10 @@ use transport::{Bounds, DoneWatch, Once};
 /// answered.
 const KEEP_IDLE: Duration = Duration::from_secs(4);
 
+/// How long the rest of a stream is waited for, such as its usage, after the server said why the reply ended. Some
+/// servers leave the connection open then; the reply is complete, and must not be asked for and paid for again.
+const AFTER_THE_END: Duration = Duration::from_secs(2);
+
 /// A model of a server with the OpenAI protocol.
 #[derive(Clone)]
 pub struct OpenAi {
@@ -180,10 +184,10 @@ impl OpenAi {
         let mut began = None;
         loop {
             let chunk = match self.next_chunk(&mut chunks, first, &so_far).await {
-                Err(silence) => return Err((silence, so_far.tokens())),
                 Ok(None) => break,
-                // The reply was complete, so it does not matter that the connection broke afterwards.
-                Ok(Some(Err(_))) if so_far.is_finished() => break,
+                // The reply was complete, so it does not matter that the connection broke or stayed open afterwards.
+                Err(_) | Ok(Some(Err(_))) if so_far.is_finished() => break,
+                Err(silence) => return Err((silence, so_far.tokens())),
                 Ok(Some(Err(error))) => return Err((why(error), so_far.tokens())),
                 Ok(Some(Ok(chunk))) => chunk,
             };
@@ -200,7 +204,7 @@ impl OpenAi {
     }
 
     /// Waits for the next chunk: until `first` for the first content, then as long as the bound between
-    /// chunks allows. The error says which wait was exceeded.
+    /// chunks allows, and after the end of the reply for at most [`AFTER_THE_END`]. The error says which wait was exceeded.
     async fn next_chunk<S>(
         &self,
         chunks: &mut S,
@@ -210,10 +214,12 @@ impl OpenAi {
     where
         S: futures::Stream + Unpin,
     {
+        let between = Duration::from_millis(self.bounds.between_ms);
         let (until, silence) = if so_far.is_empty() {
             (first, self.bounds.silence_before())
+        } else if so_far.is_finished() {
+            (Instant::now() + between.min(AFTER_THE_END), self.bounds.silence_between())
         } else {
-            let between = Duration::from_millis(self.bounds.between_ms);
             (Instant::now() + between, self.bounds.silence_between())
         };
         tokio::time::timeout_at(until, chunks.next()).await.map_err(|_| silence)
@@ -297,10 +303,12 @@ impl Provider for OpenAi {
             Ok(ProviderReply { mut reply, usage, first_token }) => {
                 reply.model.clone_from(name);
                 key.strike(&mut reply);
-                let usage = match usage {
+                let written = tokens::reply(&reply);
+                // A reply that costs nothing is not believed.
+                let usage = match usage.filter(|reported| embeds || reported.output > 0 || written == 0) {
                     Some(reported) => self.price.usage(reported.input, reported.cached, reported.output),
                     None if embeds => self.unknown(request, 0),
-                    None => self.unknown(request, tokens::reply(&reply)),
+                    None => self.unknown(request, written),
                 };
                 Ok(Completion { reply, usage, first_token })
             }

@@ -153,27 +153,32 @@ pub(super) fn finish_reason(choice: &Value) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The usage of a body or chunk; `None` also if a server reports 0 for everything, or an implausible number.
+/// The usage of a body or chunk; `None` also if a server reports no tokens for the prompt, or a number that is
+/// implausible or unreadable: what is not known is charged as the most that it can cost.
 pub(super) fn usage(body: &Value) -> Option<TokenUsage> {
     let usage = body.get("usage").filter(|usage| usage.is_object())?;
     let at = |path: &[&str]| path.iter().try_fold(usage, |value, name| value.get(name));
     let number = |paths: &[&[&str]]| {
-        let found = paths.iter().filter_map(|path| at(path)).find_map(|v| {
-            v.as_u64().or_else(|| v.as_f64().map(|n| n as u64)).or_else(|| v.as_str()?.parse().ok())
-        });
-        found.unwrap_or(0)
+        let mut found = paths.iter().filter_map(|path| at(path)).filter(|value| !value.is_null());
+        found.next().map_or(Some(0), tokens_in)
     };
     let reported = TokenUsage {
-        input: number(&[&["prompt_tokens"], &["input_tokens"]]),
+        input: number(&[&["prompt_tokens"], &["input_tokens"]])?,
         cached: number(&[
             &["prompt_tokens_details", "cached_tokens"],
             &["input_tokens_details", "cached_tokens"],
             &["prompt_cache_hit_tokens"],
-        ]),
-        output: number(&[&["completion_tokens"], &["output_tokens"]]),
+        ])?,
+        output: number(&[&["completion_tokens"], &["output_tokens"]])?,
     };
-    let plausible = reported.input.max(reported.output).max(reported.cached) <= MAX_TOKENS;
-    (plausible && (reported.input > 0 || reported.output > 0)).then_some(reported)
+    (reported.input > 0).then_some(reported)
+}
+
+/// A number of tokens, also as a text or with a fraction.
+fn tokens_in(value: &Value) -> Option<u64> {
+    let float = || value.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64);
+    let number = value.as_u64().or_else(float).or_else(|| value.as_str()?.parse().ok());
+    number.filter(|tokens| *tokens <= MAX_TOKENS)
 }
 
 #[cfg(test)]
@@ -222,8 +227,19 @@ mod tests {
         assert_eq!(reported, Some(TokenUsage { input: 9, cached: 3, output: 4 }));
         assert_eq!(usage(&json!({"usage": null})), None);
         assert_eq!(usage(&json!({"usage": {"prompt_tokens": 0}})), None);
-        for absurd in [json!(1_u64 << 62), json!(u64::MAX), json!(1e300)] {
+        for absurd in [
+            json!(1_u64 << 62),
+            json!(u64::MAX),
+            json!(1e300),
+            json!(-5),
+            json!("many"),
+            json!(0),
+            json!(null),
+        ] {
             assert_eq!(usage(&json!({"usage": {"prompt_tokens": absurd, "completion_tokens": 4}})), None);
+        }
+        for absurd in [json!(-5), json!("many"), json!([4])] {
+            assert_eq!(usage(&json!({"usage": {"prompt_tokens": 9, "completion_tokens": absurd}})), None);
         }
     }
 
