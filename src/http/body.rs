@@ -69,7 +69,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
     options: &ServerConfig,
 ) -> Result<T, Problem> {
     require_json(request)?;
-    parse(&read_body(payload, options).await?, options.max_json_depth)
+    parse(&read_body(request, payload, options).await?, options.max_json_depth)
 }
 
 /// Like [`json`], but an empty body gives the default value.
@@ -81,7 +81,7 @@ pub(crate) async fn optional_json<T: DeserializeOwned + Default>(
     payload: Payload,
     options: &ServerConfig,
 ) -> Result<T, Problem> {
-    let bytes = read_body(payload, options).await?;
+    let bytes = read_body(request, payload, options).await?;
     if bytes.is_empty() {
         return Ok(T::default());
     }
@@ -126,8 +126,20 @@ pub(super) fn is_uncompressed(request: &HttpRequest) -> bool {
 }
 
 /// Reads the bytes of a body, limited in time and size.
-async fn read_body(payload: Payload, options: &ServerConfig) -> Result<BytesMut, Problem> {
+async fn read_body(
+    request: &HttpRequest,
+    payload: Payload,
+    options: &ServerConfig,
+) -> Result<BytesMut, Problem> {
     let wait = Duration::from_millis(options.body_timeout_ms);
+    // A length is not trusted to be so small, but a body that is announced as too large is not waited for.
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    if announced
+        .and_then(|length| length.parse().ok())
+        .is_some_and(|length: u64| length > options.max_body_bytes as u64)
+    {
+        return Err(too_large(options.max_body_bytes));
+    }
     tokio::time::timeout(wait, collect(payload, options.max_body_bytes)).await.map_err(|_| {
         let detail = format!("the body did not arrive within {} ms", options.body_timeout_ms);
         Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
@@ -142,12 +154,16 @@ async fn collect(mut payload: Payload, max: usize) -> Result<BytesMut, Problem> 
             Problem::new(StatusCode::BAD_REQUEST, "request.interrupted", detail)
         })?;
         if bytes.len() + chunk.len() > max {
-            let detail = format!("the body has more than {max} bytes (server.max_body_bytes)");
-            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", detail));
+            return Err(too_large(max));
         }
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+fn too_large(max: usize) -> Problem {
+    let detail = format!("the body has more than {max} bytes (server.max_body_bytes)");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", detail)
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {

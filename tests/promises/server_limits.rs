@@ -50,6 +50,13 @@ async fn oversized_requests_are_refused_before_any_model_call() {
             assert_refused(&Reply::of(request.send().await.unwrap()).await, status, code);
         }
     }
+    // What is announced as too large is refused before it arrives.
+    for path in ["/api/chat", "/v1/chat/completions"] {
+        let head = format!("POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n");
+        let mut stream = served.raw(format!("{head}content-length: 2000000000\r\n\r\n{{").as_bytes()).await;
+        let response = read_to_end(&mut stream).await;
+        assert!(response.starts_with("HTTP/1.1 413") && response.contains("request.too_large"), "{response}");
+    }
     for (path, body) in chats(&ask("look")) {
         let request = served.request("POST", path).header("x-much", "x".repeat(2048)).json(&body);
         assert_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
