@@ -263,6 +263,9 @@ impl HttpTool {
                 "{place} answered {status}: it may have been done, and without an idempotency key it is not sent again"
             );
             return Err(refuse("http.redirect", FaultClass::Other, message));
+        } else if self.write && next == outgoing.url {
+            let message = format!("{place} redirects to itself, where the write has just been sent");
+            return Err(refuse("http.too_many_redirects", FaultClass::Denied, message));
         } else if !same_origin && outgoing.method != Method::GET {
             let host = next.host_str().unwrap_or_default();
             let message =

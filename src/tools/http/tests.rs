@@ -318,6 +318,8 @@ async fn failure_behind_a_redirect_is_unknown_if_the_write_may_have_been_done() 
         let put = |server: &Server| HttpSpec { method: "PUT".into(), ..get(server.url("/a")) };
         let error = write(&put(&server)).await.unwrap_err();
         assert_eq!((error.kind, error.code.as_str()), (without_end, "http.too_many_redirects"), "{status}");
+        // No address gets the write a second time.
+        assert_eq!(server.requests().len(), 2, "{status}");
         let replies = [Reply::redirect(status, "/b"), Reply::new(404, "text/plain", "")];
         let server = serve(replies).await;
         assert_eq!(write(&put(&server)).await.unwrap_err().kind, refused, "{status}");
