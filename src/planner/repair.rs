@@ -6,8 +6,8 @@ use crate::llm::Message;
 use crate::plan::PlanProblem;
 use crate::run::{AskStatus, Reply, ReplyCall, RunState};
 
-/// The longest reply that is repeated, in bytes.
-const MAX_REPEATED_BYTES: usize = 32_768;
+/// The longest reply that is repeated, in bytes, with the list of problems behind each of its calls.
+const MAX_REPEATED_BYTES: usize = 49_152;
 /// The most problems that are listed.
 const MAX_LISTED: usize = 32;
 /// The longest list of problems, in bytes. A problem may quote what a model wrote.
@@ -24,16 +24,16 @@ pub(super) fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
 
 fn messages(reply: &Reply, problems: &[PlanProblem]) -> Vec<Message> {
     let list = listed(problems);
-    let calls = reply.calls.iter().map(|call| call.name.len() + call.arguments.len()).sum::<usize>();
-    let bytes = reply.text.len() + calls;
-    if bytes > MAX_REPEATED_BYTES {
+    let text = format!("That reply could not be used:\n{list}\nReply again, corrected.");
+    let calls: usize =
+        reply.calls.iter().map(|call| call.name.len() + call.arguments.len() + text.len()).sum();
+    if reply.text.len() + calls > MAX_REPEATED_BYTES {
         let text = format!(
-            "Your reply had {bytes} bytes, too many to repeat it here. It could not be used:\n{list}\nReply again, \
-             corrected and shorter."
+            "Your reply, which is too long to be repeated here, could not be used:\n{list}\nReply again, corrected and \
+             shorter."
         );
         return vec![Message::User { text }];
     }
-    let text = format!("That reply could not be used:\n{list}\nReply again, corrected.");
     // A scene's unforced reply has calls only if they were understood, and then it was not rejected.
     if reply.calls.is_empty() {
         let mut messages = Vec::new();
@@ -63,7 +63,7 @@ fn listed(problems: &[PlanProblem]) -> String {
         if n == MAX_LISTED || list.len() + line.len() > MAX_LISTED_BYTES {
             // Something of the first is always told, however long a name it quotes.
             if n == 0 {
-                list.push_str(&line[..line.floor_char_boundary(MAX_LISTED_BYTES)]);
+                list.push_str(line.get(..line.floor_char_boundary(MAX_LISTED_BYTES)).unwrap_or_default());
                 list.push('…');
             }
             if let more @ 1.. = problems.len() - n.max(1) {
@@ -74,4 +74,36 @@ fn listed(problems: &[PlanProblem]) -> String {
         list.push_str(&line);
     }
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(calls: usize, arguments: usize, problems: usize, message: usize) -> usize {
+        let call = ReplyCall { id: String::new(), name: "Plan".to_owned(), arguments: "x".repeat(arguments) };
+        let reply = Reply {
+            calls: vec![call; calls],
+            text: "y".to_owned(),
+            finish_reason: None,
+            model: String::new(),
+        };
+        let problems = vec![PlanProblem::new("odd", "é".repeat(message)); problems];
+        serde_json::to_string(&messages(&reply, &problems)).unwrap().len()
+    }
+
+    #[test]
+    fn messages_are_bounded_whatever_was_replied() {
+        for (calls, arguments, problems, message) in [
+            (1, 2_000_000, 1, 10),
+            (1000, 10, 1, 10),
+            (30, 10, 9_000, 60),
+            (1, 10, 1, 1_000_000),
+            (0, 0, 2, 9_000),
+        ] {
+            let bytes = bytes(calls, arguments, problems, message);
+            assert!(bytes < 100_000, "{calls} {arguments} {problems} {message}: {bytes}");
+        }
+        assert!(bytes(2, 10_000, 3, 100) > 20_000, "an ordinary reply is repeated");
+    }
 }
