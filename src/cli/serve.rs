@@ -4,9 +4,9 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proscenium::Engine;
-use proscenium::config::LoadedConfig;
+use proscenium::config::{LoadedConfig, ServerConfig};
 use proscenium::http::{ServeError, Server};
+use proscenium::{Config, Engine};
 
 use super::address::{AddressFile, ServerDefaults};
 use super::args::Cli;
@@ -30,10 +30,13 @@ pub async fn serve<W: Write>(
         .map_err(|error| Failure::new("serve.signals", format!("cannot listen for SIGTERM: {error}")))?;
     let mut reloads = Reloads::listen()
         .map_err(|error| Failure::new("serve.signals", format!("cannot listen for SIGHUP: {error}")))?;
-    check_open_files(open_files::raise_limit(), loaded.config.server.open_files());
+    let mut served = loaded.config.clone();
+    if let Some(limit) = open_files::raise_limit() {
+        served.server = fit_open_files(&loaded.config.server, limit)?;
+    }
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
     engine.server_metrics().count_dropped_log_lines(notices.dropped_lines());
-    let server = start_server(&engine, &loaded, notices).await?;
+    let server = start_server(&engine, &served, notices).await?;
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
     let address = AddressFile::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
     let defaults =
@@ -81,27 +84,35 @@ pub async fn serve<W: Write>(
     Ok(Exit::Failed)
 }
 
-/// Warns if the limit of open files is lower than what the server may need.
-fn check_open_files(limit: Option<u64>, needed: u64) {
-    if let Some(limit) = limit.filter(|limit| *limit < needed) {
+/// The values that a limit of open files allows; warns if they are lower than configured.
+fn fit_open_files(configured: &ServerConfig, limit: u64) -> Result<ServerConfig, Failure> {
+    const REMEDY: &str = "raise the limit of open files (`ulimit -Hn`, or LimitNOFILE= of a systemd unit)";
+    let Some(fitted) = configured.within_open_files(limit) else {
+        let message = format!("this process may open only {limit} files, which is too few to serve");
+        return Err(Failure::new("server.open_files", message).help(REMEDY));
+    };
+    let needed = configured.open_files();
+    if needed > limit {
         tracing::warn!(
             code = "server.open_files",
             limit,
             needed,
-            "connections may be refused: raise the limit of open files (`ulimit -Hn`, or LimitNOFILE= of a systemd unit), or \
-             lower server.max_connections and server.max_in_flight"
+            "at most {} connections are served at once, and further ones wait: {REMEDY}, or lower server.max_connections \
+             and server.max_in_flight",
+            fitted.max_connections
         );
     }
+    Ok(fitted)
 }
 
 /// Binds the port, resumes unfinished runs and begins to serve; the engine is stopped if any of it fails.
 async fn start_server(
     engine: &Arc<Engine>,
-    loaded: &LoadedConfig,
+    config: &Config,
     notices: &ServerNotices,
 ) -> Result<Server, Failure> {
     // First, so that a process that cannot serve touches no run.
-    let bound = match Server::bind(engine, &loaded.config).await {
+    let bound = match Server::bind(engine, config).await {
         Ok(bound) => bound,
         Err(error) => return Err(not_served(engine.clone(), &error).await),
     };
@@ -113,7 +124,7 @@ async fn start_server(
             return Err(Failure::new(&fault.code, fault.message));
         }
     };
-    let server = match Server::serve(engine.clone(), &loaded.config, bound).await {
+    let server = match Server::serve(engine.clone(), config, bound).await {
         Ok(server) => server,
         Err(error) => return Err(not_served(engine.clone(), &error).await),
     };

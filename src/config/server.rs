@@ -89,6 +89,8 @@ impl Default for ServerConfig {
 
 /// Files that a server has open besides connections: its database, logs, listeners, workers of the sandbox.
 const OTHER_FILES: u64 = 256;
+/// The fewest of these, without which nothing can be served.
+const MIN_OTHER_FILES: u64 = 96;
 
 /// Returns whether `addr` has the form `HOST:PORT`; nothing is looked up.
 pub fn is_listen_address(addr: &str) -> bool {
@@ -110,6 +112,22 @@ impl ServerConfig {
     pub fn open_files(&self) -> u64 {
         let (connections, requests) = (self.max_connections as u64, self.max_in_flight as u64);
         connections.saturating_mul(2).saturating_add(requests).saturating_add(OTHER_FILES)
+    }
+
+    /// These values with as few connections and requests as a limit of open files allows; `None` if it allows none.
+    /// With more, accepted requests would fail, since their models and back ends could not be reached.
+    pub fn within_open_files(&self, limit: u64) -> Option<Self> {
+        if self.open_files() <= limit {
+            return Some(self.clone());
+        }
+        let others = (limit / 2).clamp(MIN_OTHER_FILES, OTHER_FILES);
+        // Each has its connection with the duplicate, and keeps one open to a model and one to a back end.
+        let places = usize::try_from(limit.saturating_sub(others) / 4).unwrap_or(usize::MAX);
+        (places > 0).then(|| Self {
+            max_connections: self.max_connections.min(places),
+            max_in_flight: self.max_in_flight.min(places),
+            ..self.clone()
+        })
     }
 
     /// Validates these values.
@@ -144,5 +162,25 @@ impl ServerConfig {
             review.range(key, value, 1..=DAY_MS);
         }
         review.into_problems()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_fit_into_the_limit_of_open_files() {
+        let options = ServerConfig::default();
+        assert_eq!(options.within_open_files(options.open_files()), Some(options.clone()));
+        for limit in (100..20_000).step_by(7) {
+            let fitted = options.within_open_files(limit).unwrap();
+            let places = fitted.max_connections;
+            assert!(places >= 1 && fitted.max_in_flight <= places, "{limit}: {places}");
+            assert!(4 * places as u64 + MIN_OTHER_FILES <= limit, "{limit}: {places}");
+        }
+        assert_eq!(options.within_open_files(64), None);
+        let few = ServerConfig { max_connections: 2, ..options };
+        assert_eq!(few.within_open_files(256).unwrap().max_connections, 2);
     }
 }

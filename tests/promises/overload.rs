@@ -128,9 +128,9 @@ async fn stopping_server_finishes_accepted_requests() {
 #[cfg(unix)]
 mod process {
     use super::*;
-    use crate::process::RunningProcess;
+    use crate::process::{RunningProcess, SHIPPED};
     use crate::support::model_script::ModelScript;
-    use crate::support::{ScriptedLlm, section};
+    use crate::support::{Scripted, ScriptedLlm, forced_tool, section};
 
     const WORDS: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
@@ -200,5 +200,47 @@ mod process {
         assert!(!reply.await.unwrap().contains("\"status\":\"completed\""));
         let shown = serving.workspace.run(&["runs"]);
         assert!(shown.out.contains("running"), "{shown:#?}");
+    }
+
+    #[tokio::test]
+    async fn requests_beyond_the_limit_of_open_files_wait_and_are_answered() {
+        let llm = ScriptedLlm::start(|request, _| match forced_tool(request) {
+            Some(_) => Scripted::forced(
+                request,
+                json!({"needs_execution": false, "reasoning": "A greeting.", "steps": []}),
+            ),
+            None => Scripted::Text("Hello.".to_owned()),
+        });
+        let workspace = Workspace::new()
+            .with("OPENAI_BASE_URL", llm.base_url())
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("PROSCENIUM__PLANNING__FALLBACK_ENABLED", "false");
+        let limited = |files: u32| {
+            let command = format!("ulimit -n {files} && exec \"$0\" serve --addr 127.0.0.1:0");
+            workspace.spawn_program("/bin/sh", &["-c", &command, SHIPPED], &[])
+        };
+        let mut process = limited(160);
+        process.read_until("http://");
+        let addr = process.output().rsplit("http://").next().unwrap().trim().to_owned();
+        let clients = (0..200).map(|n| {
+            let (addr, request) =
+                (addr.clone(), wire("/api/chat", "Connection: close\r\n", &ask(&format!("hello {n}"))));
+            async move {
+                let mut stream = tokio::net::TcpStream::connect(&addr).await.unwrap();
+                tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
+                read_to_end(&mut stream).await
+            }
+        });
+        for reply in futures::future::join_all(clients).await {
+            assert!(
+                reply.starts_with("HTTP/1.1 200") && reply.contains("\"status\":\"completed\""),
+                "{reply}"
+            );
+        }
+        process.signal("TERM");
+        let ran = process.end();
+        assert!(ran.status == 0 && ran.err.contains("server.open_files"), "{ran:#?}");
+        let refused = limited(64).end();
+        assert!(refused.status == 1 && refused.err.contains("error[server.open_files]"), "{refused:#?}");
     }
 }
