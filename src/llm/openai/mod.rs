@@ -114,8 +114,12 @@ impl OpenAi {
 
     /// The usage of a call without a report, whose reply has an estimated number of `output` tokens.
     fn unknown(&self, request: &Request, output: u64) -> Usage {
-        let max = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
-        self.price.unknown(tokens::request(request), output, u64::from(max))
+        self.price.unknown(tokens::request(request), output, self.max_output(request))
+    }
+
+    /// The most output tokens that a request allows.
+    fn max_output(&self, request: &Request) -> u64 {
+        u64::from(request.max_output_tokens.unwrap_or(self.model.max_output_tokens))
     }
 
     /// One HTTP exchange for embeddings.
@@ -304,8 +308,11 @@ impl Provider for OpenAi {
                 reply.model.clone_from(name);
                 key.strike(&mut reply);
                 let written = tokens::reply(&reply);
-                // A reply that costs nothing is not believed.
-                let usage = match usage.filter(|reported| embeds || reported.output > 0 || written == 0) {
+                let usage = match usage {
+                    // A reply that costs nothing is not believed.
+                    Some(reported) if !embeds && reported.output == 0 && written > 0 => {
+                        self.price.unknown(reported.input, written, self.max_output(request))
+                    }
                     Some(reported) => self.price.usage(reported.input, reported.cached, reported.output),
                     None if embeds => self.unknown(request, 0),
                     None => self.unknown(request, written),
