@@ -172,7 +172,16 @@ pub(super) fn pick_from_result(
     now: &Zoned,
 ) -> Option<Value> {
     let mut entries: Vec<&Value> = Vec::new();
-    collect_values(result, &mut entries);
+    let tokens = text::tokens(purpose);
+    let place = pronouns::place_in_list(&tokens).map(|(_, place)| place);
+    // "The first one" is one of a list: what one write returned is none.
+    match (place, result) {
+        (Some(_), Value::Object(fields)) => {
+            let lists = fields.values().filter(|value| value.is_array());
+            lists.for_each(|list| collect_values(list, &mut entries));
+        }
+        _ => collect_values(result, &mut entries),
+    }
     let keys = |entry: &Value| -> Option<Value> {
         let object = entry.as_object()?;
         let exact = object.get(&field.name);
@@ -187,7 +196,6 @@ pub(super) fn pick_from_result(
         exact.or(loose).filter(|v| v.is_string() || v.is_number()).cloned()
     };
     let mut fitting: Vec<(usize, Value)> = Vec::new();
-    let tokens = text::tokens(purpose);
     let days: Vec<String> = super::entities::Entities::in_tokens(&tokens, now.date())
         .days
         .iter()
@@ -206,9 +214,9 @@ pub(super) fn pick_from_result(
             fitting.push((fits, value));
         }
     }
-    let value = match pronouns::place_in_list(&tokens) {
-        Some((_, Place::Nth(at))) => fitting.into_iter().nth(at)?.1,
-        Some((_, Place::Last)) => fitting.pop().filter(|_| !fitting.is_empty())?.1,
+    let value = match place {
+        Some(Place::Nth(at)) => fitting.into_iter().nth(at)?.1,
+        Some(Place::Last) => fitting.pop().filter(|_| !fitting.is_empty())?.1,
         None => only_best(fitting)?,
     };
     Some(match (&field.kind, value) {
