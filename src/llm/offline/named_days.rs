@@ -1,7 +1,7 @@
 //! Days that were named before: "book vacation from 14 to 16 June, and tell me the weather in Paris on those days".
 
-use jiff::Zoned;
 use jiff::civil::Date;
+use jiff::{ToSpan as _, Zoned};
 use serde_json::Value;
 
 use super::dates::{DateSpan, RangeRole};
@@ -76,14 +76,18 @@ fn those_days(tokens: &[Token]) -> Option<(usize, usize)> {
     Some((*places.get(from)?, *places.get(to.checked_sub(1)?)?))
 }
 
-/// The first and last day among the arguments of the last call that has days.
+/// The first and last day among the arguments of the last call that has days; of one day and a number of days, those from it on.
 fn days_of_last_call(conversation: &Conversation) -> Option<(Date, Date)> {
     let calls = conversation.turns.iter().rev().flat_map(|turn| turn.calls.iter().rev());
     calls.into_iter().find_map(|call| {
-        let values = call.arguments.as_object()?.values().filter_map(Value::as_str);
+        let arguments = call.arguments.as_object()?;
+        let values = arguments.values().filter_map(Value::as_str);
         let days: Vec<Date> =
             values.filter(|text| text.len() == 10).filter_map(|text| text.parse().ok()).collect();
-        Some((*days.iter().min()?, *days.iter().max()?))
+        let (first, last) = (*days.iter().min()?, *days.iter().max()?);
+        let count = arguments.get("days").and_then(Value::as_i64).filter(|_| first == last);
+        let more = count.map_or(0, |count| count.clamp(1, 366) - 1);
+        Some((first, last.checked_add(more.days()).ok()?))
     })
 }
 
@@ -126,6 +130,13 @@ mod tests {
         assert_eq!(
             with_named_days("And how is the weather in Rome on those days?", &before, &now).as_deref(),
             Some("And how is the weather in Rome from 2026-06-14 to 2026-06-16?")
+        );
+        let turns = json!({"turns": [{"request": "x", "calls": [
+            {"scene": "W", "tool": "Forecast", "arguments": {"city": "Rome", "date": "2026-06-14", "days": 3}}]}]});
+        let before: Conversation = serde_json::from_value(turns).unwrap();
+        assert_eq!(
+            with_named_days("Request vacation on those days", &before, &now).as_deref(),
+            Some("Request vacation from 2026-06-14 to 2026-06-16")
         );
     }
 }
