@@ -74,7 +74,7 @@ things night nights notte notti start starts begin begins inizia comincia";
 /// Greetings, thanks and approval: polite words that request nothing.
 const PLEASANTRIES: &str = "ciao salve buongiorno buonasera hello hi hey perfetto perfect ottimo bene great grazie thanks thank ok okay good morning \
 evening afternoon buona giornata va d accordo capito benissimo fantastico bravo excellent super cool nice please scusa scusami sorry bonjour merci hallo danke hola gracias \
-ola obrigado sera pomeriggio mille molte you very much tutto tante si yes certo sure arrivederci bye a presto addio there everyone tutti";
+ola obrigado sera pomeriggio mille molte you very much tutto tante si yes certo sure arrivederci bye a presto addio there everyone tutti thx ty";
 
 /// Words that refer back to something mentioned before.
 pub(crate) const BACK_REFERENCES: &[&str] = &[

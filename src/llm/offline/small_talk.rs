@@ -33,7 +33,8 @@ pub(super) fn classify(request: &str) -> Talk {
         () if words.asks_capabilities() => Talk::Help,
         () if words.withdraws() || speech::only_takes_back(&tokens) => Talk::Withdrawal,
         () if words.0.iter().all(|w| lexicon::is_pleasantry(w)) => {
-            const THANKS: &[&str] = &["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"];
+            const THANKS: &[&str] =
+                &["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado", "thx", "ty"];
             if words.has(THANKS) { Talk::Thanks } else { Talk::Greeting }
         }
         () => Talk::Other,
@@ -180,15 +181,20 @@ impl TalkWords<'_> {
             &["lascia", "perdere"],
             &["never", "mind"],
             &["forget", "it"],
+            &["leave", "it"],
             &["non", "importa"],
             &["non", "fa", "niente"],
             &["no", "grazie"],
             &["no", "thanks"],
             &["vergiss", "es"],
+            &["lass", "es"],
+            &["lass", "das"],
+            &["lass", "gut", "sein"],
             &["nein", "danke"],
             &["laisse", "tomber"],
             &["non", "merci"],
             &["olvidalo"],
+            &["dejalo"],
             &["no", "gracias"],
             &["better", "not"],
             &["rather", "not"],
@@ -235,8 +241,8 @@ mod tests {
             assert_eq!(classify(said), Talk::Help, "{said}");
         }
         for said in [
-            "Vergiss es", "Laisse tomber", "Olv\u{ed}dalo", "No, gracias", "Non", "Nein.",
-            "Nein, lieber nicht", "Mejor no",
+            "Vergiss es", "Lass es", "Leave it", "Laisse tomber", "Olv\u{ed}dalo", "D\u{e9}jalo",
+            "No, gracias", "Non", "Nein.", "Nein, lieber nicht", "Mejor no",
         ] {
             assert_eq!(classify(said), Talk::Withdrawal, "{said}");
         }
