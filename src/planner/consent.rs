@@ -1,10 +1,11 @@
 //! Recognises messages that are a plain yes or no.
 
 /// Words for yes, in the languages of the shipped scenes.
-pub(super) const YES: [&str; 30] = [
+pub(super) const YES: [&str; 33] = [
     "yes", "y", "yep", "yeah", "ok", "okay", "approve", "approved", "go ahead", "do it", "confirm",
     "confirmed", "sure", "sì", "si", "va bene", "approvo", "approva", "confermo", "conferma", "procedi",
     "oui", "d'accord", "j'approuve", "ja", "einverstanden", "genehmigt", "sí", "de acuerdo", "apruebo",
+    "certo", "hazlo", "claro",
 ];
 
 const NO: [&str; 22] = [
@@ -34,7 +35,7 @@ pub fn parse_consent(message: &str) -> Option<bool> {
         }
         let this = match words {
             "" => continue,
-            yes if YES.contains(&yes) => true,
+            yes if is_yes(yes) => true,
             no if NO.contains(&no) => false,
             _ => return None,
         };
@@ -44,6 +45,12 @@ pub fn parse_consent(message: &str) -> Option<bool> {
         consent = Some(this);
     }
     consent
+}
+
+/// Whether a phrase is one or more words for yes: "yep go ahead".
+fn is_yes(phrase: &str) -> bool {
+    let rest = |yes: &&str| phrase.strip_prefix(yes).and_then(|rest| rest.strip_prefix(' '));
+    YES.contains(&phrase) || YES.iter().filter_map(rest).any(is_yes)
 }
 
 /// Words that postpone a decision.
@@ -97,8 +104,10 @@ mod tests {
 
     #[test]
     fn only_a_plain_yes_or_no_counts_as_consent() {
-        for yes in ["yes", "Yes, please!", "Sì, grazie.", "OK", "va bene, procedi", "Ja bitte", "d’accord"]
-        {
+        for yes in [
+            "yes", "Yes, please!", "Sì, grazie.", "OK", "va bene, procedi", "Ja bitte", "d’accord",
+            "yep go ahead", "ok yes do it", "certo", "sí, hazlo",
+        ] {
             assert_eq!(parse_consent(yes), Some(true), "{yes}");
         }
         for no in ["No", "no, thanks", "Annulla.", "nein, danke", "do not"] {
@@ -106,7 +115,7 @@ mod tests {
         }
         for other in [
             "", "please", "yes, but two days only", "what is the weather?", "yes, no", "non lo so",
-            "is it ok?", "approve the other one", "ok google", "danken", "bitten", "yesplease",
+            "is it ok?", "approve the other one", "ok google", "danken", "bitten", "yesplease", "yes go",
         ] {
             assert_eq!(parse_consent(other), None, "{other}");
         }
