@@ -205,6 +205,7 @@ impl OfflinePlanner {
     /// Drafts a clause according to its speech act. `then` is the consequence if the clause is a condition.
     fn draft_clause(&self, drafts: &mut Drafts, clause: &Clause, then: Option<&str>) {
         if small_talk::is_only_polite(&clause.text) {
+            self.draft_consent(drafts, clause);
             return;
         }
         let near = drafts.list.last().map(|d| d.hit.scene).or_else(|| self.scene_of_mentioned(drafts));
@@ -230,6 +231,19 @@ impl OfflinePlanner {
             _ => self.draft_asked(drafts, clause, act, near),
         }
         drafts.previous = Some(clause.clone());
+    }
+
+    /// Asks again about what waits for a yes, if a yes is only a part of the reply: "yes, and tell me the weather in Rome".
+    fn draft_consent(&self, drafts: &mut Drafts, clause: &Clause) {
+        let asks_consent = self.pending.as_ref().is_some_and(|pending| pending.question.missing.is_empty());
+        if asks_consent
+            && !drafts.pending_answered
+            && small_talk::is_bare_consent(&clause.text)
+            && let Some(draft) = self.draft_for_reply(clause, None)
+        {
+            drafts.pending_answered = true;
+            drafts.list.push(StepDraft { unclear: true, ..draft });
+        }
     }
 
     /// Whether the last turn only told something.
