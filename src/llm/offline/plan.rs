@@ -597,11 +597,16 @@ impl OfflinePlanner {
                 ClauseLink::Also if n > 0 && drafts[n - 1].link == ClauseLink::Then => depends[n - 1].clone(),
                 _ => Vec::new(),
             };
-            if draft.refers_back && n > 0 {
+            // What is looked up does not wait for a write that is asked about first.
+            let waits_for = |other: &StepDraft| {
+                self.writes(draft.hit) || !other.unclear || draft.link == ClauseLink::Then
+            };
+            if draft.refers_back && n > 0 && waits_for(&drafts[n - 1]) {
                 on.push(n - 1);
             }
             for (m, other) in drafts.iter().enumerate().take(n) {
-                if other.hit.scene == draft.hit.scene && (self.writes(other.hit) || self.writes(draft.hit)) {
+                let writes = self.writes(other.hit) || self.writes(draft.hit);
+                if other.hit.scene == draft.hit.scene && writes && waits_for(other) {
                     on.push(m);
                 }
             }
