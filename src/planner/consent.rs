@@ -48,9 +48,13 @@ pub fn parse_consent(message: &str) -> Option<bool> {
 }
 
 /// Whether a phrase is one or more words for yes: "yep go ahead".
-fn is_yes(phrase: &str) -> bool {
-    let rest = |yes: &&str| phrase.strip_prefix(yes).and_then(|rest| rest.strip_prefix(' '));
-    YES.contains(&phrase) || YES.iter().filter_map(rest).any(is_yes)
+fn is_yes(mut phrase: &str) -> bool {
+    while !YES.contains(&phrase) {
+        let rest = YES.iter().find_map(|yes| phrase.strip_prefix(yes)?.strip_prefix(' '));
+        let Some(rest) = rest else { return false };
+        phrase = rest;
+    }
+    true
 }
 
 /// Words that postpone a decision.
