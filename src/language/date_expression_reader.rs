@@ -111,6 +111,9 @@ const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
     ("a", &["parte"]),
     ("invece", &["di", "del", "dell", "che"]),
 ];
+const DAY: &[&str] = &["day", "giorno", "tag", "jour", "dia"];
+const BEFORE: &[&str] = &["before", "prima", "precedente", "vor", "avant", "antes"];
+const AFTER: &[&str] = &["after", "following", "dopo", "successivo", "nach", "apres", "despues"];
 /// Words that refer to an unknown day before, after or near a date.
 const VICINITY_WORDS: &[&str] = &[
     "before", "after", "around", "about", "approximately", "roughly", "circa", "near", "intorno", "attorno",
@@ -259,6 +262,7 @@ impl DateReader<'_> {
         let next = self
             .read_relative_week(i)
             .or_else(|| self.read_part_of_month(i))
+            .or_else(|| self.read_weekday_after_next(i))
             .or_else(|| self.around_holiday(i));
         next.map(|next| (vec![unclear_expression(i, next - 1)], next)).or_else(|| self.read_side_of_day(i))
     }
@@ -288,6 +292,14 @@ impl DateReader<'_> {
         }
         self.reference_date_end(of + usize::from(self.is(of, WEEK_OF)))
             .or_else(|| self.reference_date_end(of))
+    }
+
+    /// Matches "the Monday after next", which people count in different ways.
+    fn read_weekday_after_next(&self, i: usize) -> Option<usize> {
+        let at = if self.is(i, &["the", "on"]) { i + 1 } else { i };
+        let at = if self.is(at, &["the"]) { at + 1 } else { at };
+        let day = self.token_at(at).is_some_and(|t| weekday(&t.norm).is_some());
+        (day && self.is(at + 1, &["after"]) && self.is(at + 2, &["next"])).then_some(at + 3)
     }
 
     /// Matches a part of a month: "the end of June", "metà giugno", "fine mese".
@@ -347,14 +359,12 @@ impl DateReader<'_> {
                 let monday = self.resolve(Written::Weekday(Weekday::Monday), self.today, true)?;
                 return single(monday.saturating_add(i64::from(day.to_monday_zero_offset()).days()), next);
             }
-            let after = self.is(at + 1, &["after", "dopo", "following", "successivo"]);
-            if after || self.is(at + 1, &["before", "prima", "precedente"]) {
-                let of = self.skip_leads(at + 2 + usize::from(self.is(at + 2, &["di", "del", "al"])));
-                let (said, next) = self.date_at(of, true).filter(|_| !self.is_counted(of))?;
-                let date = self.resolve(said, self.today, false)?;
-                return single(adjacent_weekday(date, day, after), next);
-            }
-            return None;
+            let (after, date, next) = self.read_side(at + 1, true)?;
+            return single(adjacent_weekday(date, day, after), next);
+        }
+        if self.is(at, DAY) {
+            let (after, date, next) = self.read_side(at + 1, true)?;
+            return single(if after { date.tomorrow() } else { date.yesterday() }.ok()?, next);
         }
         let count = self.token_at(at).and_then(|t| {
             numbers::digits(&t.norm)
@@ -366,15 +376,25 @@ impl DateReader<'_> {
             () if self.is(at + 1, &["week", "weeks", "settimana", "settimane"]) => 7,
             () => return None,
         };
-        let after = self.is(at + 2, &["after", "dopo"]);
-        if !(after || self.is(at + 2, &["before", "prima"])) || !(1.0..=365.0).contains(&count) {
+        let (after, date, next) = self.read_side(at + 2, false)?;
+        // "Two days before Christmas off" may be two days.
+        if !(1.0..=365.0).contains(&count) || self.is(next, &["off"]) {
             return None;
         }
-        let of = self.skip_leads(at + 3 + usize::from(self.is(at + 3, &["di", "del", "al"])));
-        let (said, next) = self.date_at(of, false)?;
-        let date = self.resolve(said, self.today, false)?;
         let days = (count as i64 * unit).days();
         single(if after { date.saturating_add(days) } else { date.saturating_sub(days) }, next)
+    }
+
+    /// Parses "after 15 June", "prima di Natale": whether after, the date, and the index behind it. `bare`: a number alone
+    /// may be a day.
+    fn read_side(&self, at: usize, bare: bool) -> Option<(bool, Date, usize)> {
+        let after = self.is(at, AFTER);
+        if !after && !self.is(at, BEFORE) {
+            return None;
+        }
+        let of = self.skip_leads(at + 1 + usize::from(self.is(at + 1, &["di", "del", "al", "de"])));
+        let (said, next) = self.date_at(of, bare).filter(|_| !self.is_counted(of))?;
+        Some((after, self.resolve(said, self.today, false)?, next))
     }
 
     /// Parses the first or the last day of a month: "the last day of December", "il primo giorno di marzo".
