@@ -186,7 +186,11 @@ impl CandidateFinder<'_> {
             let is_beside_user =
                 tokens[at].is(AND) && at > 0 && tokens[at - 1].is(&["me", "mich", "mir", "moi", "mi"]);
             let may = tokens[at].is(&["can", "could", "may", "puo", "kann", "darf", "peut", "puede"]);
+            // "The balance of mrossi", "who approves for mrossi".
+            let is_of_login = begins_like_login(&tokens[i])
+                && tokens[at].is(&["of", "for", "di", "per", "de", "du", "pour", "von", "fur", "para"]);
             tokens[at].is(&["does", "did", "has", "ha"])
+                || is_of_login
                 || is_first_name && (may || is_beside_user || tokens[at].word && is_question())
         });
         NameContext {
@@ -618,15 +622,53 @@ fn is_login_like(tokens: &[Token], i: usize) -> bool {
     let explicit =
         i > 0 && tokens[i - 1].is(&["chiamo"]) || (i > 1 && tokens[i - 2].is(&["name", "username"]));
     let ends = tokens.get(i + 1).is_none_or(|t| !t.word || t.lower == "e" || t.is(&["and"]));
-    let login = token.digit() || token.raw.contains(['_', '.', '-']);
+    let login = token.digit() || token.raw.contains(['_', '.', '-']) || begins_like_login(token);
     let italian = tokens[i.saturating_sub(1)].is(&["sono"]) && !token.norm.ends_with(['o', 'a', 'e']);
     let stop = lexicon::is_stop_word(&token.norm) || !token.features().concepts.is_empty();
     explicit || (ends && !stop && (login || italian))
 }
 
+/// Pairs of consonants with which words begin, in the languages of the shipped scenes.
+const FIRST_CONSONANTS: &str = "bl br ch cl cr cz dj dr dw dz fj fl fr gh gl gn gr hr jh kh kl kn kr kw ll mc mn ph pf pl pn pr ps pt rh \
+sb sc sd sf sg sh sk sl sm sn sp sq sr st sv sw sz th tr ts tw tz vl vr wh wr zb zd zh zl zm zw";
+
+/// Whether a word begins with an initial and a surname, as no other word does: "mrossi", "lferrari".
+fn begins_like_login(token: &Token) -> bool {
+    let is_vowel = |c: char| "aeiouy".contains(c);
+    let word = token.norm.as_str();
+    let is_plain =
+        token.word && !token.capital() && word.len() >= 5 && word.bytes().all(|b| b.is_ascii_lowercase());
+    let first = word.get(..2).filter(|_| is_plain && word.contains(is_vowel));
+    let is_doubled = word.as_bytes().first() == word.as_bytes().get(1);
+    first.is_some_and(|pair| {
+        !pair.contains(is_vowel)
+            && !is_doubled
+            && !FIRST_CONSONANTS.split_whitespace().any(|known| known == pair)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn initial_and_surname_look_like_a_login() {
+        for (word, is_login) in [
+            ("mrossi", true),
+            ("lferrari", true),
+            ("pgarcia", true),
+            ("tired", false),
+            ("sbagliato", false),
+            ("ill", false),
+            ("html", false),
+            ("Mrossi", false),
+            ("keysersoze", false),
+            ("llamado", false),
+        ] {
+            let tokens = super::super::text::tokens(word);
+            assert_eq!(begins_like_login(&tokens[0]), is_login, "{word}");
+        }
+    }
 
     #[test]
     fn german_noun_before_a_code_or_an_owned_name_is_no_part_of_it() {

@@ -424,7 +424,8 @@ impl ClausePart<'_> {
         last: usize,
         judge: &dyn ClauseRouter,
     ) -> Option<Vec<Clause>> {
-        if self.quoted[i] {
+        // A word of a date, such as "the day after tomorrow", is no word of order.
+        if self.quoted[i] || self.taken[i] {
             return None;
         }
         let word = |i: usize, words: &[&str]| self.is_word(i, words);

@@ -26,6 +26,7 @@ impl CatalogueIndex {
         let adjustments = [
             (is_for_another, weights::NAMES_ANOTHER),
             (self.another_read_lists(clause, entry), weights::ANOTHER_ACTION),
+            (self.shows_another_read(clause, entry), weights::ANOTHER_ACTION),
             (self.opens_another_write(clause, entry), weights::ANOTHER_ACTION),
             (self.names_another_write(clause, entry), weights::ANOTHER_ACTION),
         ];
@@ -71,14 +72,32 @@ impl CatalogueIndex {
     /// Whether a clause has a word of the name of another read of the scene, which this read has in no text of its own:
     /// "show my vacation balance" is for `GetBalance`, however close "show my vacation requests" is.
     fn names_another_read(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let is_of_other = |word: &ContentWord| {
+            !word.sure().any(|id| entry.has_own_word(id)) && self.is_of_another_read(word, entry)
+        };
+        !self.scenes[entry.scene].tools[entry.tool].writes() && clause.subjects().any(is_of_other)
+    }
+
+    /// Whether an order to show something has a word of the name of another read of the scene, and none of this read's name:
+    /// "show me the weather in Rome" is not for `ListCities`, although that lists the cities whose weather is known.
+    fn shows_another_read(&self, clause: &ScoredClause, entry: &IndexedTool) -> bool {
+        let is_own = |word: &ContentWord| {
+            let named = word.sure().filter_map(|id| self.named.get(&(entry.scene, id)));
+            named.flatten().any(|tool| *tool == entry.tool)
+        };
+        let is_read = !self.scenes[entry.scene].tools[entry.tool].writes();
+        is_read
+            && clause.lead_is_lookup
+            && !clause.subjects().any(is_own)
+            && clause.subjects().any(|word| self.is_of_another_read(word, entry))
+    }
+
+    /// Whether a word is one of the name of another read of the tool's scene.
+    fn is_of_another_read(&self, word: &ContentWord, entry: &IndexedTool) -> bool {
         let tools = &self.scenes[entry.scene].tools;
         let is_other = |tool: &usize| *tool != entry.tool && !tools[*tool].writes();
-        let is_named =
-            |id: usize| self.named.get(&(entry.scene, id)).is_some_and(|named| named.iter().any(is_other));
-        let is_of_other =
-            |word: &ContentWord| !word.sure().any(|id| entry.has_own_word(id)) && word.sure().any(is_named);
-        let mut subjects = clause.words.iter().filter(|word| word.kind == WordKind::Subject);
-        !tools[entry.tool].writes() && subjects.any(is_of_other)
+        word.sure()
+            .any(|id| self.named.get(&(entry.scene, id)).is_some_and(|named| named.iter().any(is_other)))
     }
 
     /// Whether a clause asks how many there are, which examples of another read of the scene do, and none of this one: "how many

@@ -96,6 +96,13 @@ pub(super) struct ScoredClause {
     pub who_verb: Option<usize>,
 }
 
+impl ScoredClause {
+    /// Its words that name what it is about.
+    pub fn subjects(&self) -> impl Iterator<Item = &ContentWord> {
+        self.words.iter().filter(|word| word.kind == WordKind::Subject)
+    }
+}
+
 impl CatalogueIndex {
     /// The content words of a clause, and what kind of clause it is.
     pub fn analyse_clause(&self, text: &str, today: Date) -> ScoredClause {

@@ -52,11 +52,47 @@ fn shipped_scenes_are_routed_planned_and_filled() {
 }
 
 #[test]
+fn words_of_a_date_are_no_words_of_order() {
+    check(
+        &World::shipped_and(&[]),
+        r#"
+        Book the day after tomorrow off and tell me the weather in Rome
+            => MakeRequest {"from": "2026-05-06", "to": "2026-05-06"}; WeatherForecast_Get {"city": "Rome"}
+        Tell me the weather in Rome and book the day after tomorrow off
+            => WeatherForecast_Get {"city": "Rome"}; MakeRequest {"from": "2026-05-06", "to": "2026-05-06"}
+        Book the day after 15 June off and tell me my balance
+            => MakeRequest {"from": "2026-06-16", "to": "2026-06-16"}; GetBalance {}
+        Chiedi ferie il giorno prima di Natale e dimmi il meteo a Roma
+            => MakeRequest {"from": "2026-12-24", "to": "2026-12-24"}; WeatherForecast_Get {"city": "Roma"}
+        Book the Monday after next off and tell me the weather in Rome
+            => WeatherForecast_Get {"city": "Rome"}; asks from, to
+        Request 2 days before Christmas off => asks from, to
+    "#,
+    );
+}
+
+#[test]
+fn order_to_show_something_is_for_the_tool_that_is_named_after_it() {
+    check(
+        &World::shipped_and(&[]),
+        r#"
+        Show me the weather in Rome => WeatherForecast_Get {"city": "Rome"}
+        Mostrami il meteo a Roma => WeatherForecast_Get {"city": "Roma"}
+        Show me the cities in Italy => ListCities {"country": "Italy"}
+        Show me my approvers => GetApprovers {}
+    "#,
+    );
+}
+
+#[test]
 fn another_person_is_never_taken_for_the_user() {
     check(
         &World::shipped_and(&[]),
         r#"
         Request vacation for Sara from 15 to 17 June => MakeRequest {"from": "2026-06-15", "to": "2026-06-17", "employee": "Sara"}
+        I am mrossi. Book 15 June off => MakeRequest {"from": "2026-06-15", "to": "2026-06-15", "employee": "mrossi"}
+        Who is the approver of mrossi? => GetApprovers {"employee": "mrossi"}
+        Chi approva le ferie di mrossi? => GetApprovers {"employee": "mrossi"}
         Chiedi ferie per Sara dal 15 al 17 giugno => MakeRequest {"from": "2026-06-15", "to": "2026-06-17", "employee": "Sara"}
         Book Lucia's vacation from 15 to 17 June => MakeRequest {"from": "2026-06-15", "to": "2026-06-17", "employee": "Lucia"}
         Cancel Mario's vacation from 15 June => CancelRequest {"from": "2026-06-15", "employee": "Mario"}

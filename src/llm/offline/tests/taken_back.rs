@@ -79,3 +79,17 @@ fn place_in_a_list_names_what_is_cancelled() {
         assert_eq!(stated["request_id"], 9, "{order}: {:?} {}", outcome.question, outcome.plan);
     }
 }
+
+#[test]
+fn place_names_nothing_of_what_single_writes_returned() {
+    let mut world = World::shipped_and(&[]);
+    let mut last = 0;
+    let tool = &mut |name: &str, _: &Value| {
+        last += u64::from(name == "MakeRequest");
+        json!({"outcome": "ok", "result": {"request_id": last, "from": format!("2026-12-{}", 13 + last)}})
+    };
+    world.ask("Book 14 December off", tool);
+    world.ask("Book 15 December off", tool);
+    let outcome = world.ask("Cancel the first", tool);
+    assert!(outcome.calls.is_empty() && outcome.question.is_some(), "{:?}", outcome.calls);
+}
