@@ -256,7 +256,8 @@ impl CatalogueIndex {
         let is_other =
             |n: &usize| !clause.words[*n].matches.iter().any(|(id, _)| entry.words.contains_key(id));
         let about_others = clause.asks_members || clause.things.iter().any(is_other);
-        if adds_another || about_others && !writes && tells_who_asks(entry) {
+        let counts_other = clause.counts_unknown && !writes && !takes_things(entry);
+        if adds_another || counts_other || about_others && !writes && tells_who_asks(entry) {
             return None;
         }
         let asks_name = clause.words.iter().any(|w| w.name);
@@ -394,6 +395,17 @@ fn adjust_to_words(
         score *= weights::WITHOUT_SUBJECT;
     }
     score
+}
+
+/// Whether a tool takes the name of a thing, which no text of the catalogue has to know.
+fn takes_things(entry: &IndexedTool) -> bool {
+    let is_thing = |field: &ArgumentField| {
+        matches!(
+            field.kind,
+            ArgumentKind::Thing | ArgumentKind::Text | ArgumentKind::Id | ArgumentKind::List(_)
+        )
+    };
+    entry.fields.iter().any(is_thing)
 }
 
 /// Whether a tool tells about who asks where no other person is named.

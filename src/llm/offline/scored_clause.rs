@@ -62,6 +62,8 @@ pub(super) struct ScoredClause {
     pub asks_own_acts: bool,
     /// Whether it asks how many there are, and names no action.
     pub asks_count: bool,
+    /// Whether it asks for a number of things that no text of the catalogue names: "how many apples do I have left?"
+    pub counts_unknown: bool,
     /// Whether it asks which things there are, and names none: "which cities do you know?"
     pub asks_which: bool,
     /// Indices of the words that name things, and no person: "the customers", "all orders".
@@ -144,6 +146,7 @@ impl CatalogueIndex {
             who_verb,
             asks_count: asks_how_many(&tokens)
                 && !reader.words.iter().any(|word| word.kind == WordKind::Action),
+            counts_unknown: reader.counts_unknown(),
             asks_which: asks_which(&tokens),
             asked_first: asked_first(&tokens).filter(|_| wh_question),
             asks_members: asks_members(&tokens),
@@ -447,6 +450,18 @@ impl<'a> ContentReader<'a> {
         }
     }
 
+    /// Whether the one noun behind "how many" is unknown to the catalogue.
+    fn counts_unknown(&self) -> bool {
+        let joins = |at: usize| self.tokens[at].is(&["de", "d", "more", "other", "ancora", "'", "’"]);
+        let Some(many) = self.tokens.iter().position(|token| token.is(MANY)) else { return false };
+        let place = |at: usize| self.places.iter().position(|place| *place == at);
+        let counted = (many + 1..self.tokens.len()).find(|at| !joins(*at));
+        counted.is_some_and(|at| {
+            let is_unknown = place(at).is_some_and(|n| self.words[n].is_unknown_subject());
+            is_unknown && place(at + 1).is_none()
+        })
+    }
+
     /// Indices of the words that name things, and no person: nouns behind an article or a word for all, which no name has. None if
     /// some are of who asks.
     fn things(&self) -> Vec<usize> {
@@ -566,9 +581,11 @@ fn asks_members(tokens: &[Token]) -> bool {
     asks_who || words.iter().skip(1).any(|word| word.among(OTHERS) && !word.capital())
 }
 
+/// Words that ask for a number of things.
+const MANY: &[&str] = &["many", "quanti", "quante", "viele", "combien", "cuantos", "cuantas"];
+
 /// Whether a text begins by asking how many there are, or if there are any: "how many …", "quante …", "do we still have …".
 pub(super) fn asks_how_many(tokens: &[Token]) -> bool {
-    const MANY: &[&str] = &["many", "quanti", "quante", "viele", "combien", "cuantos", "cuantas"];
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let have = patterns![
         "do/have we/you still have/got any?",

@@ -72,6 +72,23 @@ fn words_of_a_date_are_no_words_of_order() {
 }
 
 #[test]
+fn count_of_what_no_scene_knows_is_answered_by_none() {
+    check(
+        &World::shipped_and(&[]),
+        r#"
+        How many apples do I have left? => nothing
+        How many teapots do we have left? => nothing
+        Quante mele mi restano? => nothing
+        How many days do I have left? => GetBalance {}
+        How many vacation days do I have left? => GetBalance {}
+        Quanti giorni mi restano? => GetBalance {}
+        Combien de jours de congé me reste-t-il ? => GetBalance {}
+        Wie viele Urlaubstage habe ich noch? => GetBalance {}
+    "#,
+    );
+}
+
+#[test]
 fn order_to_show_something_is_for_the_tool_that_is_named_after_it() {
     check(
         &World::shipped_and(&[]),
