@@ -112,6 +112,7 @@ const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
     ("invece", &["di", "del", "dell", "che"]),
 ];
 const DAY: &[&str] = &["day", "giorno", "tag", "jour", "dia"];
+const THE_DAY: &[&str] = &["the", "il", "al", "am", "dem", "den", "le", "el"];
 const BEFORE: &[&str] = &["before", "prima", "precedente", "vor", "avant", "antes"];
 const AFTER: &[&str] = &["after", "following", "dopo", "successivo", "nach", "apres", "despues"];
 /// Words that refer to an unknown day before, after or near a date.
@@ -362,7 +363,8 @@ impl DateReader<'_> {
             let (after, date, next) = self.read_side(at + 1, true)?;
             return single(adjacent_weekday(date, day, after), next);
         }
-        if self.is(at, DAY) {
+        // Not "some day before 15 June".
+        if self.is(at, DAY) && self.is(at.wrapping_sub(1), THE_DAY) {
             let (after, date, next) = self.read_side(at + 1, true)?;
             return single(if after { date.tomorrow() } else { date.yesterday() }.ok()?, next);
         }

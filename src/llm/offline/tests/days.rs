@@ -160,6 +160,8 @@ fn ambiguous_days_fill_no_argument() {
         "a few days in June",
         "the weekend after 15 June",
         "the Monday after next",
+        "some day before 15 June",
+        "any day after 15 June",
         "two days before 15 June off",
         "on 15 or 16 June",
         "il 15 giugno o il 18 giugno",
