@@ -1,6 +1,7 @@
 //! `/api/runs`: runs, their events, and commands about them.
 
 use actix_web::{HttpRequest, HttpResponse, web};
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -185,10 +186,12 @@ pub(crate) async fn explain(
 }
 
 /// Streams a run's events, from the beginning or after `Last-Event-ID`, until the run ends or waits for a
-/// person. To get later events, reconnect with the last id.
+/// person. To get later events, reconnect with the last id. If the run has ended and `Last-Event-ID` is that of its
+/// last event, the reply is 204, with which an `EventSource` of a browser stops reconnecting.
 #[utoipa::path(get, path = "/api/runs/{run_id}/events", operation_id = "run_events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
+        (status = 204, description = "the run has ended, and no event follows"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     app: web::Data<App>,
@@ -200,9 +203,18 @@ pub(crate) async fn events(
     let row = app.engine.store().run(&who.tenant, run).await?;
     let row = row.ok_or_else(|| Problem::not_found("run", &path))?;
     let last = last_event_id(&request)?;
-    let stream = app.open_stream(&request, who.keyed)?;
-    let events = app.engine.stream(&who.tenant, run, last).await?;
-    Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms, stream))
+    let open = app.open_stream(&request, who.keyed)?;
+    let mut events = app.engine.stream(&who.tenant, run, last).await?;
+    // The stream of a run that has ended does not wait for events, so its first one can be awaited here.
+    let mut first = None;
+    if last.is_some() && row.status.is_terminal() {
+        first = events.next().await;
+        if first.is_none() {
+            return Ok(HttpResponse::NoContent().finish());
+        }
+    }
+    let events = stream::iter(first).chain(events);
+    Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms, open))
 }
 
 /// Reads the header `Last-Event-ID`. An empty one counts as absent: clients that have received no event send it.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::key_limits::OpenStream;
 use super::problem::Problem;
-use crate::public::{PublicEvent, PublicStream};
+use crate::public::PublicEvent;
 use crate::run::{Fault, RunId, SessionId};
 
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
@@ -31,7 +31,7 @@ pub(crate) struct ServerEvent {
 pub(crate) fn event_stream_reply(
     run: RunId,
     session: &SessionId,
-    events: PublicStream,
+    events: impl Stream<Item = Result<PublicEvent, Fault>> + 'static,
     ping_ms: u64,
     open: OpenStream,
 ) -> HttpResponse {

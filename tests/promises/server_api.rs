@@ -140,6 +140,11 @@ async fn stream_is_ordered_and_resumable_at_any_event() {
         assert_eq!(bare(&both), bare(&events), "after {old}");
         assert_eq!(answer_text(&both), answer_text(&events), "after {old}");
     }
+    // The reply with which the `EventSource` of a browser stops reconnecting.
+    let last = &events.last().unwrap().id;
+    let again = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", last);
+    let again = Reply::of(again.send().await.unwrap()).await;
+    assert_eq!((again.status, again.body.as_str()), (204, ""), "{again:#?}");
     for beyond in ["999", "999.0", "999.7", "999.0.0", "999.7.0", "999.7.3"] {
         assert_eq!(bare(&resume(beyond).await).last(), bare(&whole).last(), "after {beyond}");
     }

@@ -57,8 +57,11 @@ impl Reply {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The events of a stream that ended.
+    /// The events of a stream that ended; none if no event followed.
     pub fn events(&self) -> Vec<Sse> {
+        if self.status == 204 {
+            return Vec::new();
+        }
         assert!(self.header("content-type").starts_with("text/event-stream"), "{self:#?}");
         self.body.split_terminator("\n\n").filter_map(Sse::read).collect()
     }
