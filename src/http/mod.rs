@@ -167,9 +167,23 @@ fn resource_with_methods(path: &str, methods: Vec<(Method, Route)>) -> Resource 
 
 async fn no_such_route(request: HttpRequest) -> HttpResponse {
     let path: String = request.path().chars().take(120).collect();
-    let detail = format!("there is no route {path}; /api/openapi.json lists all routes");
+    let detail = format!("there is no route {path}; {}", address_hint(request.path()));
     let problem = Problem::new(StatusCode::NOT_FOUND, "request.address", detail);
     HttpResponse::from_error(protocol_error(&request, problem))
+}
+
+/// What to do about an address without a route. Clients append the protocol's addresses to their base URL.
+fn address_hint(path: &str) -> &'static str {
+    const APPENDED: [&str; 5] = ["/chat/completions", "/responses", "/completions", "/embeddings", "/models"];
+    let base = path.trim_end_matches('/');
+    let base = APPENDED.iter().find_map(|address| base.strip_suffix(address));
+    if base.is_some_and(|base| base != "/v1") {
+        "the base URL of an OpenAI client must end with `/v1`, directly after the host and the port"
+    } else if path == "/v1" || path.starts_with("/v1/") {
+        "of the OpenAI protocol, this server has /v1/chat/completions and /v1/models"
+    } else {
+        "/api/openapi.json lists all routes"
+    }
 }
 
 /// The problem as an error of the route's protocol.

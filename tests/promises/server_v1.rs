@@ -122,6 +122,7 @@ async fn completion_contains_the_answer_and_usage() {
     let reply = send(&served, &ask("look"), &[]).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     let body = reply.json();
+    assert_eq!(reply.header("x-request-id"), reply.header("x-run-id"));
     let run = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
     assert_eq!(body["id"], format!("chatcmpl-{}", run["run_id"].as_str().unwrap()));
     assert_eq!((&body["object"], &body["model"]), (&json!("chat.completion"), &json!("proscenium")));
@@ -158,6 +159,7 @@ async fn stream_ends_with_usage_when_requested() {
     let reply = send(&served, &body, &[]).await;
     let chunks = chunks(&reply);
     let (last, before) = chunks.split_last().unwrap();
+    assert_eq!(reply.header("x-request-id"), reply.header("x-run-id"));
     let run = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
     let actual = (&last["choices"], &last["usage"]["prompt_tokens"], &last["usage"]["completion_tokens"]);
     assert_eq!(actual, (&json!([]), &run["usage"]["input_tokens"], &run["usage"]["output_tokens"]));
@@ -330,6 +332,47 @@ async fn aborted_answers_and_tools_of_another_model_may_be_in_the_history() {
     pending.remove(3);
     let reply = send(&served, &with(ask(""), "messages", pending), &[]).await;
     assert_eq!(reply.assert_error(400, "request.unsupported")["param"], "messages[3].role");
+}
+
+#[tokio::test]
+async fn images_of_answered_messages_are_ignored() {
+    let (_shelf, served) = Shelf::serve().await;
+    let image = json!({"type": "image_url", "image_url": {"url": "data:,"}});
+    let mut messages = vec![
+        json!({"role": "user", "content": [{"type": "text", "text": "what is this?"}, image]}),
+        json!({"role": "assistant", "content": "A cat."}),
+        json!({"role": "user", "content": "look"}),
+    ];
+    let reply = send(&served, &with(ask(""), "messages", messages.clone()), &[]).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let run = reply.header("x-run-id").parse().unwrap();
+    let state = served.engine.run(&served.tenant, run).await.unwrap();
+    let queued = state.queued.unwrap();
+    let turns: Vec<_> = queued.history.iter().flatten().map(|turn| (&*turn.request, &*turn.answer)).collect();
+    assert_eq!((&*queued.request, turns), ("look", vec![("what is this?", "A cat.")]));
+    // Nobody has answered this one: it belongs to the request.
+    messages.remove(1);
+    let reply = send(&served, &with(ask(""), "messages", messages), &[]).await;
+    assert_eq!(reply.assert_error(400, "request.unsupported")["param"], "messages[0].content");
+}
+
+#[tokio::test]
+async fn wrong_base_url_of_a_client_is_explained() {
+    let (_shelf, served) = Shelf::serve().await;
+    for (path, hint) in [
+        ("/chat/completions", "must end with `/v1`"),
+        ("/models", "must end with `/v1`"),
+        ("//v1/chat/completions", "must end with `/v1`"),
+        ("/v1/chat/completions/chat/completions", "must end with `/v1`"),
+        ("/v1/responses", "this server has /v1/chat/completions and /v1/models"),
+        ("/v1/chat/completions/", "this server has /v1/chat/completions and /v1/models"),
+        ("/v1/moderations", "this server has /v1/chat/completions and /v1/models"),
+        ("/api/nothing", "/api/openapi.json lists all routes"),
+    ] {
+        let reply = Reply::of(served.request("POST", path).json(&ask("look")).send().await.unwrap()).await;
+        assert_eq!(reply.status, 404, "{path} {reply:#?}");
+        assert!(reply.body.contains(hint), "{path} {reply:#?}");
+    }
 }
 
 #[tokio::test]

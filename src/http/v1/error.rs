@@ -100,7 +100,9 @@ impl ResponseError for Error {
         let again = self.problem.run_id.is_none() && self.problem.retry_after.is_some();
         response.insert_header(("x-should-retry", if again { "true" } else { "false" }));
         if let Some(run) = self.problem.run_id {
-            response.insert_header(("x-run-id", run.to_string()));
+            response
+                .insert_header(("x-run-id", run.to_string()))
+                .insert_header((super::REQUEST_ID, run.to_string()));
         }
         if self.problem.status() == StatusCode::UNAUTHORIZED {
             response.insert_header((header::WWW_AUTHENTICATE, "Bearer realm=\"proscenium\""));

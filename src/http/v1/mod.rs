@@ -31,6 +31,9 @@ pub(crate) use retry::{Delivery, RetryRegistry};
 /// The name of this server as a model.
 pub(crate) const MODEL: &str = "proscenium";
 
+/// The header that the official clients show as `request_id` of a reply or an error: the id of its run.
+const REQUEST_ID: &str = "x-request-id";
+
 /// Sends a message to the assistant in the OpenAI protocol.
 ///
 /// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: the server's configuration
@@ -128,6 +131,7 @@ async fn completion_reply(mut accepted: intake::AcceptedRequest) -> Result<HttpR
     let mut response = HttpResponse::Ok();
     response
         .insert_header(("x-run-id", run.to_string()))
+        .insert_header((REQUEST_ID, run.to_string()))
         .insert_header(("x-session-id", session.to_string()));
     if again {
         response.insert_header(("idempotent-replayed", "true"));

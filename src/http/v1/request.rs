@@ -116,9 +116,10 @@ pub(crate) enum MessageContent {
 /// A part of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct ContentPart {
-    /// `text`, also called `input_text` and `output_text`. A `refusal` of the assistant is ignored.
+    /// `text`, also called `input_text` and `output_text`. A `refusal` of the assistant is ignored, and so are other
+    /// parts, such as images, if a message of the assistant follows.
     #[serde(rename = "type")]
-    #[schema(rename = "type", pattern = "^(text|input_text|output_text|refusal)$")]
+    #[schema(rename = "type")]
     pub(crate) kind: String,
     /// The text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,11 +211,13 @@ impl CompletionRequest {
     /// The conversation as text messages, and how many of the oldest were left out because there are more than
     /// `max`.
     pub(crate) fn into_chat(self, max: usize) -> Result<(ParsedChat, usize), Error> {
-        let request_at = self.messages.iter().rposition(|message| message.role == "user");
+        let last_of = |role: &str| self.messages.iter().rposition(|message| message.role == role);
+        let (request_at, answered_at) = (last_of("user"), last_of("assistant"));
         let mut texts = Vec::with_capacity(self.messages.len());
         for (at, message) in self.messages.into_iter().enumerate() {
             let is_history = request_at.is_some_and(|request| at < request);
-            texts.extend(message.into_message(at, is_history)?);
+            let is_answered = answered_at.is_some_and(|answer| at < answer);
+            texts.extend(message.into_message(at, is_history, is_answered)?);
         }
         let invalid = |problem| Error::with_param(problem, "messages");
         let omitted = messages::omit_oldest(&mut texts, max);
@@ -224,8 +227,14 @@ impl CompletionRequest {
 }
 
 impl InputMessage {
-    /// The message as text; `None` if it says nothing. `is_history` if a message of the user follows.
-    fn into_message(self, at: usize, is_history: bool) -> Result<Option<TextMessage>, Error> {
+    /// The message as text; `None` if it says nothing. `is_history` if a message of the user follows, `is_answered`
+    /// if one of the assistant does.
+    fn into_message(
+        self,
+        at: usize,
+        is_history: bool,
+        is_answered: bool,
+    ) -> Result<Option<TextMessage>, Error> {
         let place = |field: &str| format!("messages[{at}].{field}");
         let own_tools = "a client's own tools are not supported";
         let role = match self.role.as_str() {
@@ -242,7 +251,7 @@ impl InputMessage {
         if is_present(self.tool_calls.as_ref()) && !is_history {
             return Err(Error::unsupported(&place("tool_calls"), own_tools));
         }
-        let content = self.content.map(|content| content.into_text(role)).transpose();
+        let content = self.content.map(|content| content.into_text(role, is_answered)).transpose();
         let content = content.map_err(|why| Error::unsupported(&place("content"), &why))?;
         match (role, content) {
             (ChatRole::System, None) => Ok(None),
@@ -254,8 +263,9 @@ impl InputMessage {
 }
 
 impl MessageContent {
-    /// The text, or why there is none.
-    fn into_text(self, role: ChatRole) -> Result<String, String> {
+    /// The text, or why there is none. Images and other parts of a message that was answered are ignored: another
+    /// model may have seen them.
+    fn into_text(self, role: ChatRole, is_answered: bool) -> Result<String, String> {
         let parts = match self {
             Self::Text(text) => return Ok(text),
             Self::Parts(parts) => parts,
@@ -268,6 +278,7 @@ impl MessageContent {
                     return Err(format!("a part of type `{}` needs `text`", part.kind));
                 }
                 ("refusal", _) if role == ChatRole::Assistant => {}
+                _ if is_answered => {}
                 (kind, _) => {
                     let kind: String = kind.chars().take(40).collect();
                     return Err(format!("parts of type `{kind}` are not supported: only `text` is"));

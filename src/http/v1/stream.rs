@@ -64,6 +64,7 @@ pub(super) fn chunk_stream_reply(
         .insert_header(("cache-control", "no-store"))
         .insert_header(("x-accel-buffering", "no"))
         .insert_header(("x-run-id", run.to_string()))
+        .insert_header((super::REQUEST_ID, run.to_string()))
         .insert_header(("x-session-id", session))
         .streaming(open.counted(lines))
 }
