@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
-use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
@@ -62,7 +62,7 @@ use super::{
         v1::models,
         v1::model,
     ),
-    modifiers(&KeySecurity, &ResponseDescriptions),
+    modifiers(&KeySecurity, &ResponseDescriptions, &AbsentValues),
     security((), ("key" = []))
 )]
 struct ApiDocument;
@@ -106,6 +106,56 @@ impl Modify for ResponseDescriptions {
                 }
             }
         }
+    }
+}
+
+/// Optional parameters and bodies are left out, and cannot be null: clients that are generated from the document would
+/// send the text `null` or `None`.
+struct AbsentValues;
+
+impl Modify for AbsentValues {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        for item in document.paths.paths.values_mut() {
+            let methods = [&mut item.get, &mut item.post, &mut item.delete];
+            for operation in methods.into_iter().flatten() {
+                for parameter in operation.parameters.iter_mut().flatten() {
+                    if let RefOr::T(parameter) = parameter {
+                        remove_null(&mut parameter.schema);
+                    }
+                }
+                if let Some(RefOr::T(body)) = &mut operation.request_body {
+                    for content in body.content.values_mut() {
+                        if let RefOr::T(content) = content {
+                            remove_null(&mut content.schema);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Removes null from the types or alternatives of a schema.
+fn remove_null(schema: &mut Option<RefOr<Schema>>) {
+    let is_null = |alternative: &RefOr<Schema>| {
+        let RefOr::T(Schema::Object(object)) = alternative else { return false };
+        object.schema_type == SchemaType::Type(Type::Null)
+    };
+    match schema {
+        Some(RefOr::T(Schema::Object(object))) => {
+            let SchemaType::Array(types) = &mut object.schema_type else { return };
+            types.retain(|kind| *kind != Type::Null);
+            if let [only] = types.as_slice() {
+                object.schema_type = SchemaType::Type(only.clone());
+            }
+        }
+        Some(RefOr::T(Schema::OneOf(choice))) => {
+            choice.items.retain(|alternative| !is_null(alternative));
+            if choice.items.len() == 1 {
+                *schema = choice.items.pop();
+            }
+        }
+        _ => {}
     }
 }
 

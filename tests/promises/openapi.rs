@@ -56,6 +56,24 @@ fn every_response_has_the_description_that_openapi_requires() {
     }
 }
 
+#[test]
+fn parameters_and_bodies_that_may_be_left_out_are_not_null() {
+    let document = serde_json::to_value(proscenium::http::openapi_document()).unwrap();
+    let operations =
+        || document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap());
+    let mut optional = 0;
+    for (method, operation) in operations() {
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            optional += usize::from(parameter["required"] == false);
+            let schema = parameter["schema"].to_string();
+            assert!(!schema.contains("null"), "{method} {} {parameter:#}", operation["operationId"]);
+        }
+        let body = operation.get("requestBody").map(Value::to_string).unwrap_or_default();
+        assert!(!body.contains("null"), "{method} {} {body}", operation["operationId"]);
+    }
+    assert!(optional > 20, "{optional}");
+}
+
 #[tokio::test]
 async fn every_reference_in_the_document_resolves() {
     let (_shelf, served) = Shelf::serve().await;
