@@ -1,4 +1,4 @@
-//! Host names of HTTP requests and of `server.allowed_hosts`.
+//! Host names of HTTP requests and of `server.allowed_hosts`, and origins of browser pages.
 
 use http::uri::Authority;
 
@@ -43,6 +43,33 @@ impl Host {
             .into_iter()
             .any(|entry| entry.name == self.name && (entry.port.is_none() || entry.port == self.port))
     }
+}
+
+/// The origin of a browser page, as in the header `Origin` and in `server.allowed_origins`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PageOrigin {
+    is_https: bool,
+    /// With its port, also if it is that of the scheme.
+    host: Host,
+}
+
+impl PageOrigin {
+    /// Parses `http://HOST[:PORT]` or `https://HOST[:PORT]`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (scheme, rest) = text.split_once("://")?;
+        let (is_https, usual) = match scheme {
+            "http" => (false, 80),
+            "https" => (true, 443),
+            _ => return None,
+        };
+        let Host { name, port } = Host::parse_header(rest)?;
+        Some(Self { is_https, host: Host { name, port: port.or(Some(usual)) } })
+    }
+}
+
+/// Returns whether an entry of `server.allowed_origins` is valid: an origin without `*`.
+pub(crate) fn is_origin_entry(entry: &str) -> bool {
+    PageOrigin::parse(entry).is_some_and(|origin| !origin.host.name.contains(ANY_HOST))
 }
 
 /// Returns whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.

@@ -15,6 +15,9 @@ pub struct ServerConfig {
     /// Host names that are accepted in requests without a key, besides loopback names: `HOST`, `HOST:PORT`,
     /// or `*` for every name.
     pub allowed_hosts: Vec<String>,
+    /// Origins whose browser pages may use the server, with a key or, if none is required, without one:
+    /// `https://HOST[:PORT]` or `http://HOST[:PORT]`.
+    pub allowed_origins: Vec<String>,
     /// Number of worker threads; 0 for one per core.
     pub workers: usize,
     /// Maximum number of connections, across all workers.
@@ -67,6 +70,7 @@ impl Default for ServerConfig {
         Self {
             addr: "127.0.0.1:8080".to_owned(),
             allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
             workers: 0,
             max_connections: 10_000,
             max_in_flight: 4096,
@@ -142,6 +146,12 @@ impl ServerConfig {
                 format!("`server.allowed_hosts` has `{}`, which is not a host name", redact_url(host));
             let remedy = "write HOST or HOST:PORT, such as `chat.example.com`, or `*`";
             review.add("server.allowed_hosts", message, remedy);
+        }
+        for origin in self.allowed_origins.iter().filter(|origin| !crate::host::is_origin_entry(origin)) {
+            let message =
+                format!("`server.allowed_origins` has `{}`, which is not an origin", redact_url(origin));
+            let remedy = "write SCHEME://HOST or SCHEME://HOST:PORT, such as `https://chat.example.com`";
+            review.add("server.allowed_origins", message, remedy);
         }
         review.range("server.workers", self.workers, 0..=1024);
         review.range("server.max_connections", self.max_connections, 1..=1_000_000);

@@ -2,14 +2,16 @@
 //! the origin of requests that change something.
 //!
 //! A page of another site can send requests here, and with DNS rebinding it can even read the replies.
-//! Clients that are not browsers send no `Origin` header and pass.
+//! Clients that are not browsers send no `Origin` header and pass. Pages of the origins in
+//! `server.allowed_origins` are told by CORS headers that they may use the server.
 
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::HttpResponse;
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 
 use super::app::AnonymousAccess;
 use super::problem::Problem;
-use crate::host::{ANY_HOST, Host};
+use crate::host::{ANY_HOST, Host, PageOrigin};
 
 /// Maximum length of a client's value that an error message repeats, in characters.
 const MAX_SHOWN_CHARS: usize = 80;
@@ -61,9 +63,41 @@ pub(super) fn check_origin(
     let from: String = from.chars().take(MAX_SHOWN_CHARS).collect();
     let detail = format!(
         "a page of `{from}` cannot change anything without a key; send a key, or add the host under which browsers \
-         reach this server in server.allowed_hosts"
+         reach this server in server.allowed_hosts, or the page's origin in server.allowed_origins"
     );
     Err(Problem::new(StatusCode::FORBIDDEN, "auth.origin", detail))
+}
+
+/// The origin of the page that sent a request, if `server.allowed_origins` names it.
+pub(super) fn allowed_origin(headers: &HeaderMap, allowed: &[String]) -> Option<HeaderValue> {
+    let mut origins = headers.get_all(header::ORIGIN);
+    let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
+    let page = PageOrigin::parse(origin.to_str().ok()?)?;
+    allowed.iter().any(|entry| PageOrigin::parse(entry).as_ref() == Some(&page)).then(|| origin.clone())
+}
+
+/// The reply to a CORS preflight, with which a browser asks whether a page of an allowed origin may send a request;
+/// `None` if it is another request.
+pub(super) fn preflight_reply(method: &Method, headers: &HeaderMap) -> Option<HttpResponse> {
+    if *method != Method::OPTIONS || !headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD) {
+        return None;
+    }
+    let mut reply = HttpResponse::NoContent();
+    reply.insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, POST, DELETE"));
+    reply.insert_header((header::ACCESS_CONTROL_MAX_AGE, "600"));
+    if let Some(names) = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS) {
+        reply.insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, names));
+    }
+    Some(reply.finish())
+}
+
+/// Tells a browser that pages of this origin may read a reply, with the headers that clients use.
+pub(super) fn allow_reading(headers: &mut HeaderMap, origin: HeaderValue) {
+    const READABLE: &str =
+        "x-run-id, x-session-id, x-request-id, x-should-retry, idempotent-replayed, retry-after, location";
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READABLE));
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
 }
 
 /// Whether `origin` is this server: the host of the request or a configured one. Only host and port are

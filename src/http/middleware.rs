@@ -66,11 +66,29 @@ async fn guarded(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    if let Err(problem) = check_request(request.request()) {
+    let app = request.app_data::<web::Data<App>>();
+    let page = app.and_then(|app| browser::allowed_origin(request.headers(), &app.options.allowed_origins));
+    let preflight = page.as_ref().and_then(|_| browser::preflight_reply(request.method(), request.headers()));
+    let mut response = match preflight {
+        Some(reply) => request.into_response(reply),
+        None => checked(request, next, page.is_some()).await?,
+    };
+    set_security_headers(response.headers_mut());
+    if let Some(page) = page {
+        browser::allow_reading(response.headers_mut(), page);
+    }
+    Ok(response)
+}
+
+/// Handles a request that passes the checks. `from_allowed_page` if a page of `server.allowed_origins` sent it.
+async fn checked(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+    from_allowed_page: bool,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    if let Err(problem) = check_request(request.request(), from_allowed_page) {
         let refusal = super::protocol_error(request.request(), problem);
-        let mut response = request.into_response(HttpResponse::from_error(refusal));
-        set_security_headers(response.headers_mut());
-        return Ok(response);
+        return Ok(request.into_response(HttpResponse::from_error(refusal)));
     }
     let busy = InFlightGuard::begin(request.request());
     let is_head = request.method() == Method::HEAD;
@@ -78,7 +96,6 @@ async fn guarded(
     if is_head {
         response = response.map_body(|_, body| OmittedBody(body.size()).boxed());
     }
-    set_security_headers(response.headers_mut());
     let response = end_when_revoked(response);
     Ok(match busy {
         Some(busy) => response.map_body(|_, body| busy.wrap_body(body).boxed()),
@@ -101,13 +118,13 @@ impl MessageBody for OmittedBody {
     }
 }
 
-fn check_request(request: &HttpRequest) -> Result<(), Problem> {
+fn check_request(request: &HttpRequest, from_allowed_page: bool) -> Result<(), Problem> {
     let Some(app) = request.app_data::<web::Data<App>>() else { return Ok(()) };
     let headers = request.headers();
     check_header_size(request, app.options.max_header_bytes)?;
     principal::check_single_credential(headers)?;
-    // A page of another origin cannot send a key without a CORS preflight, which this server does not answer.
-    if let Ok(Some(_)) = principal::presented_key(request) {
+    // A page of another origin cannot send a key without a CORS preflight, which only allowed origins pass.
+    if from_allowed_page || matches!(principal::presented_key(request), Ok(Some(_))) {
         return Ok(());
     }
     browser::check_origin(

@@ -117,6 +117,59 @@ async fn server_without_keys_accepts_only_configured_hosts() {
 }
 
 #[tokio::test]
+async fn pages_of_allowed_origins_may_use_the_server() {
+    const PAGE: &str = "https://chat.example";
+    for with_key in [false, true] {
+        let setup = Setup::offline()
+            .set("server.allowed_origins", r#"["https://chat.example", "http://b.example:81"]"#);
+        let served = ServedEngine::start(setup).await;
+        let key = if with_key { Some(key(&served).await.1) } else { None };
+        for (origin, is_allowed) in [
+            (PAGE, true),
+            ("https://chat.example:443", true),
+            ("http://b.example:81", true),
+            ("http://chat.example", false),
+            ("https://chat.example:8443", false),
+            ("http://b.example", false),
+            ("https://evil.example", false),
+            ("null", false),
+        ] {
+            let asked = [
+                ("origin", origin),
+                ("access-control-request-method", "POST"),
+                ("access-control-request-headers", "authorization,content-type"),
+            ];
+            let preflight = send(&served, "OPTIONS", "/v1/chat/completions", &asked).await;
+            assert_eq!(preflight.status, if is_allowed { 204 } else { 405 }, "{origin} {preflight:#?}");
+            let mut request = served.request("POST", "/api/chat").header("origin", origin);
+            request = request.header("sec-fetch-site", "cross-site");
+            if let Some(key) = &key {
+                request = request.bearer_auth(key);
+            }
+            let reply = Reply::of(request.json(&ask("Che tempo fa a Milano?")).send().await.unwrap()).await;
+            assert_eq!(reply.status, if is_allowed || with_key { 200 } else { 403 }, "{origin} {reply:#?}");
+            // A refusal can be read by the page, too.
+            let refused = send(&served, "GET", "/v1/nowhere", &[("origin", origin)]).await;
+            assert_eq!(refused.status, 404);
+            for reply in [&preflight, &reply, &refused] {
+                let allowed =
+                    reply.headers.get("access-control-allow-origin").map(|value| value.to_str().unwrap());
+                assert_eq!(allowed, is_allowed.then_some(origin), "{reply:#?}");
+            }
+            if is_allowed {
+                assert_eq!(preflight.header("access-control-allow-headers"), "authorization,content-type");
+                assert!(preflight.header("access-control-allow-methods").contains("POST"));
+                assert_eq!(reply.header("vary"), "Origin");
+                assert!(reply.header("access-control-expose-headers").contains("x-run-id"));
+            }
+        }
+        // A request without an origin is as before.
+        let plain = send(&served, "OPTIONS", "/v1/chat/completions", &[]).await;
+        assert_eq!(plain.status, 405);
+    }
+}
+
+#[tokio::test]
 async fn replies_forbid_caching_and_content_sniffing() {
     let served = ServedEngine::start(Setup::offline()).await;
     let mut replies = Vec::new();
