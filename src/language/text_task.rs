@@ -78,6 +78,9 @@ const GENERATION_VERBS: &str = "generate/create/suggest/propose/write/provide/pr
 const OTHER_GENERATED_NOUNS: &str = "title titles headline tag emojis caption summary translation labels titolo titoli etichetta label \
 riassunto sintesi traduzione hashtag didascalia";
 
+/// The generated nouns that name a text.
+const TITLE_NOUNS: &str = "title titles headline headlines titolo titoli";
+
 /// Outputs that only programs request.
 const PROGRAM_ONLY_NOUNS: &str =
     "questions follow-ups followups tags keywords hashtags queries domande etichette chiave emoji";
@@ -87,7 +90,7 @@ const FINISHED_OUTPUTS: &str = "corrected rewritten translated label category co
 score rating topic yes true intento punteggio sentimento argomento";
 /// Roles of chatbots that only work on texts.
 const TEXT_ROLES: &str = "translator translation tagger tagging summarizer summariser summarization proofreader proofreading \
-corrector classifier rewriter paraphraser autocompletion autocomplete copyeditor labeler traduttore \
+corrector classifier titling rewriter paraphraser autocompletion autocomplete copyeditor labeler traduttore \
 traduzione correttore riassuntore classificatore titolista etichettatore";
 
 fn is_text_noun(token: &Token) -> bool {
@@ -268,7 +271,15 @@ fn assigns_text_role(all: &[&Token]) -> bool {
             || (t.among(TEXT_ROLES) || is_agent_noun(t)) && !next.is_some_and(|t| t.among(firm))
             || t.is(&["title", "query", "tag", "keyword", "headline"]) && maker
             || t.is(&["generatore", "creatore"]) && all.iter().any(|t| is_generated_noun(t))
-    })
+    }) || makes_titles(&all[at..])
+}
+
+/// Whether a role ends in making titles: "… assistant tasked with generating concise titles".
+fn makes_titles(role: &[&Token]) -> bool {
+    const MAKING: &str = "generate generates generating create creates creating write writes writing produce produces \
+producing determine determines determining crafting crafts genera crea scrive scrivere generare creare inventa inventare";
+    let making = role.iter().take(14).position(|t| t.among(MAKING));
+    making.is_some_and(|at| role[at + 1..].iter().take(4).any(|t| t.among(TITLE_NOUNS)))
 }
 
 /// Whether a sentence begins like "Given the following conversation, …".
@@ -364,7 +375,18 @@ fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
         && (own.get(1).is_some_and(|t| t.among(DEMONSTRATIVES)) || own.len() == 1)
         && behind.clone().any(|t| colon(t) && mark.is_none_or(|end| t.start <= end + 1));
     let quoted = behind.clone().any(colon);
-    at_once || named && (these || quoted) || near.iter().any(|t| t.among(TRANSIENT_TEXT_NOUNS))
+    at_once
+        || sums_up_as_title(own)
+        || named && (these || quoted)
+        || near.iter().any(|t| t.among(TRANSIENT_TEXT_NOUNS))
+}
+
+/// Whether the words are like "Summarize the session as a 10-word title".
+fn sums_up_as_title(own: &[&Token]) -> bool {
+    let verb = any(own, 0, patterns!["summarize/summarise/riassumi/riassumere/sintetizza"]);
+    let rest = verb.map_or(&own[..0], |at| &own[at..own.len().min(at + 9)]);
+    let title = rest.iter().position(|t| t.among(TITLE_NOUNS)).unwrap_or(0);
+    rest[..title].iter().any(|t| t.is(&["as", "into", "in", "to", "come"]))
 }
 
 /// Whether the words ask for a short text about another: "Generate a concise title for …", "name 1-3 broad
