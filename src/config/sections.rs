@@ -362,18 +362,22 @@ const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
 
 impl TelemetryConfig {
     /// The log filter. Errors of `async_openai` quote replies, which may contain confidential data, so they
-    /// are not logged unless `log` names that module.
+    /// are not logged unless `log` names that module. Nor are those of connections, which are about malformed requests,
+    /// such as those of scanners, unless it names their module or is as detailed as `debug`.
     ///
     /// # Errors
     /// If `log` is not a valid filter.
     pub fn filter(&self) -> Result<EnvFilter, ParseError> {
-        let quiet = if self.log.contains("async_openai") { "" } else { ",async_openai=off" };
+        let names = |words: &[&str]| words.iter().any(|word| self.log.contains(word));
+        let replies = if names(&["async_openai"]) { "" } else { ",async_openai=off" };
+        let connections = names(&["actix_http", "debug", "trace"]);
+        let connections = if connections { "" } else { ",actix_http::h1::dispatcher=off" };
         let log = if self.log.trim().is_empty() { "error" } else { &self.log };
         // First without the additions, so that errors quote what was configured.
         EnvFilter::builder().parse(log)?;
         let lines = if log.trim() == "off" { "" } else { LINES_ANYWAY };
         // Of two rules for a target, the later one counts.
-        EnvFilter::builder().parse(format!("{NOTICES}{lines},{log}{quiet}"))
+        EnvFilter::builder().parse(format!("{NOTICES}{lines},{log}{replies}{connections}"))
     }
 
     /// The filter, if it is one word that is neither a level nor this program.

@@ -3,6 +3,8 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
@@ -208,4 +210,17 @@ async fn unread_log_stops_no_request() {
     assert_eq!(ended.status, 0);
     assert!(ended.err.len() > 128 << 10, "{} bytes", ended.err.len());
     lines(&ended.err);
+}
+
+#[tokio::test]
+async fn malformed_requests_are_not_logged_as_errors() {
+    let server = LoggedServer::start(CONFIG, &[]);
+    let mut scanner = TcpStream::connect(server.base.trim_start_matches("http://")).unwrap();
+    scanner.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nNo header\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    scanner.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 400 "), "{reply}");
+    server.process.signal("TERM");
+    let log = server.process.end().err;
+    assert!(lines(&log).iter().all(|line| line["level"] != "ERROR"), "{log}");
 }
