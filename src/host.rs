@@ -76,3 +76,22 @@ pub(crate) fn is_origin_entry(entry: &str) -> bool {
 pub(crate) fn is_host_entry(entry: &str) -> bool {
     entry == ANY_HOST || Host::parse_header(entry).is_some_and(|host| !host.name.contains(ANY_HOST))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_are_equal_whatever_way_their_port_is_written() {
+        let of = |text: &str| PageOrigin::parse(text);
+        assert_eq!(of("https://Chat.example"), of("https://chat.example:443"));
+        assert_eq!(of("http://[::1]"), of("http://[::1]:80"));
+        assert_ne!(of("https://chat.example"), of("http://chat.example:443"));
+        for wrong in [
+            "", "*", "https://*", "https://*.example", "chat.example", "null", "ftp://a", "https://a/b",
+            "https://a@b",
+        ] {
+            assert!(!is_origin_entry(wrong), "{wrong}");
+        }
+    }
+}
