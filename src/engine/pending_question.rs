@@ -127,8 +127,14 @@ fn matches_conversation(state: &RunState, request: &ChatRequest, last: &Turn, be
     let answer = answer_text(state);
     *user == request.user
         && words.trim() == last.request.trim()
-        && answer.trim() == last.answer.trim()
+        && ends_with_answer(last.answer.trim(), answer.trim())
         // A client may send only the newest part of a long conversation.
         && earlier.len() >= before.len()
         && earlier.iter().rev().zip(before.iter().rev()).all(|(one, other)| exchange(one) == exchange(other))
+}
+
+/// Whether the text that a client kept ends with this answer. Lines before it are the progress of the plan, if it is
+/// streamed as text, or an answer that began and was replaced.
+fn ends_with_answer(kept: &str, answer: &str) -> bool {
+    kept.strip_suffix(answer).is_some_and(|before| before.is_empty() || before.ends_with('\n'))
 }

@@ -177,6 +177,23 @@ async fn reply_to_an_approval_in_a_conversation_that_the_client_keeps_decides_it
 }
 
 #[tokio::test]
+async fn progress_before_a_kept_answer_does_not_hide_the_run_that_a_yes_decides() {
+    let office = Office::open();
+    let served = ServedEngine::start(office.setup().set("server.progress", "text")).await;
+    let say = async |exchanges: &[(&str, &str)], said: &str| {
+        let mut body = unnamed(exchanges, said);
+        body["stream"] = json!(true);
+        Reply::of(served.request("POST", "/v1/chat/completions").json(&body).send().await.unwrap()).await
+    };
+    let first = say(&[], "pay").await;
+    let kept = words(&first).0;
+    assert!(kept.contains("Planning…\n") && kept.contains("Say yes or no here"), "{kept}");
+    let done = say(&[("pay", &kept)], "yes").await;
+    assert_eq!(done.header("x-run-id"), first.header("x-run-id"), "{done:#?}");
+    assert!(office.reached().contains(&"POST /Pay".to_owned()));
+}
+
+#[tokio::test]
 async fn stream_opened_by_a_yes_publishes_only_later_events() {
     let (office, served) = Office::serve().await;
     let mut body = ask("book");
