@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::flow_questions;
 use super::lexicon;
 use super::prompt::SceneCard;
 use super::text::{self, Features};
@@ -13,14 +14,16 @@ const MIN_WORDS: usize = 2;
 /// The least similarity of equal words in other forms.
 const SAME: f64 = 0.9;
 
-/// The flow that has most of the request's words in its description and examples. `None` if no flow has enough of them:
-/// requests about something else are declined.
+/// The flow that has most of the request's words in its description and examples, else the first one that answers questions
+/// about the things which the request asks for. `None` if there is none: requests about something else are declined.
 pub(super) fn flow_for<'a>(flows: &'a [SceneCard], words: &str) -> Option<&'a SceneCard> {
-    let request = content(words);
-    let scored = flows.iter().filter_map(|flow| Some((score(flow, &request)?, flow)));
+    let request = content(&flow_questions::without_query(words));
+    let may_serve = |flow: &&SceneCard| flow_questions::may_serve(flow, words);
+    let scored = flows.iter().filter(may_serve).filter_map(|flow| Some((score(flow, &request)?, flow)));
     // The first of equal ones.
-    let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best })?;
-    Some(best.1)
+    let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    let answers = || flows.iter().find(|flow| flow_questions::asks_for_things(flow, words));
+    best.map(|(_, flow)| flow).or_else(answers)
 }
 
 /// The share of the request's words that the flow has, if that is enough.

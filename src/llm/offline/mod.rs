@@ -26,6 +26,7 @@ mod drafts;
 mod exclusions;
 mod flow_choice;
 mod flow_path;
+mod flow_questions;
 mod followup;
 mod free_text;
 mod index;

@@ -315,6 +315,12 @@ impl OfflinePlanner {
             Some(task) => self.only_allowed(self.draft_for_task(&task, &asked.words), Vec::new()),
             None => self.draft_steps(&asked.words, &asked.executed),
         };
+        if asked.is_first
+            && !is_text_task
+            && let Some(plan) = self.flow_plan_in_place_of(&drafts, cards, &asked.words, asked.first)
+        {
+            return plan;
+        }
         let mut parts = Vec::new();
         if asked.is_first && !is_text_task && !drafts.is_empty() && !unserved.words.is_empty() {
             let room = asked.max.saturating_sub(drafts.len());

@@ -4,8 +4,9 @@
 use serde_json::{Value, json};
 
 use super::clauses::{self, Clause, ClauseLink};
-use super::drafts::{self, UnservedParts};
+use super::drafts::{self, StepDraft, UnservedParts};
 use super::flow_choice;
+use super::flow_questions;
 use super::plan::{AskedPlan, OfflinePlanner};
 use super::prompt::SceneCard;
 use super::pronouns;
@@ -45,6 +46,33 @@ impl OfflinePlanner {
         let reasoning = format!("The request asks for: {flow}.");
         let step = flow_step(&flow, words, first);
         Some(json!({"needs_execution": true, "reasoning": reasoning, "steps": [step]}))
+    }
+
+    /// The plan with the flow that answers a question about things which it names, where the scenes whose reads were found do
+    /// not: "Who are our three best customers?" is not for the profile of a person.
+    pub fn flow_plan_in_place_of(
+        &self,
+        drafts: &[StepDraft],
+        cards: &[SceneCard],
+        words: &str,
+        first: u32,
+    ) -> Option<Value> {
+        let is_one_question = self.pending.is_none()
+            && drafts.iter().all(|draft| !self.writes(draft.hit))
+            && matches!(clauses::split(words, self).as_slice(), [clause] if clause.part == ConditionPart::Whole);
+        if drafts.is_empty() || !is_one_question {
+            return None;
+        }
+        let flows = flows_of(cards);
+        let flow = flows.iter().find(|flow| flow_questions::asks_for_things(flow, words))?;
+        let thing = flow_questions::thing_asked_for(flow, words)?;
+        let knows = |card: &SceneCard| {
+            let examples = card.examples.iter().map(|example| &example.say);
+            let tools = card.tools.iter().map(|tool| &tool.description);
+            examples.chain(tools).chain([&card.description]).any(|text| flow_questions::names(text, &thing))
+        };
+        let is_known = drafts.iter().any(|draft| self.index.scenes.get(draft.hit.scene).is_some_and(&knows));
+        if is_known { None } else { self.flow_plan(cards, words, first) }
     }
 
     /// At most `room` questions of a request that no scene serves and a flow does, each with its flow. The steps of scenes stay as they

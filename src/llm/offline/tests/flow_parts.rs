@@ -52,6 +52,51 @@ fn question_that_only_a_flow_serves_is_a_step_of_its_own() {
 }
 
 #[test]
+fn question_about_things_that_only_the_flow_names_is_for_it() {
+    let world = with_flow();
+    for request in [
+        "Which products are out of stock?",
+        "Quanti clienti vivono a Torino?",
+        "top 5 customers by revenue",
+        "Customers who spent more than 500 euros",
+        "Mi elenchi i fornitori tedeschi?",
+        "What's the most expensive product?",
+        "Who are our three best customers by completed payments?",
+        "Are there discontinued products in the warehouse?",
+        "Explain SELECT count(*) FROM orders",
+        "select name from products limit 3",
+    ] {
+        assert_eq!(steps(&world.plan(request)), [FLOW], "{request}");
+    }
+    for request in [
+        "order a pizza",
+        "review my text please",
+        "what kind of person are you?",
+        "what's the best pizza in town?",
+        "email the customers that their orders are late",
+        "pay the supplier",
+        "how do I order lunch?",
+        "cancel the orders of the customers from Rome",
+        "please select a good restaurant from my list",
+    ] {
+        let plan = world.plan(request);
+        let served: Vec<&str> = steps(&plan).into_iter().map(|(scene, _)| scene).collect();
+        assert!(!served.contains(&"text_to_sql"), "{request}: {plan:#}");
+    }
+}
+
+#[test]
+fn flow_that_is_started_by_an_order_answers_no_question() {
+    let mut world = strangers();
+    world.scenes.push(json!({"scene": "Onboarding", "tools": [], "description": "Sets up a new customer: account, products.",
+        "examples": [{"say": "Set up the customer Rossi"}]}));
+    for request in ["How many customers are there?", "Which products do we have?"] {
+        let plan = world.plan(request);
+        assert!(!steps(&plan).iter().any(|(scene, _)| *scene == "Onboarding"), "{request}: {plan:#}");
+    }
+}
+
+#[test]
 fn flow_takes_no_part_of_a_request_that_restricts_or_supposes_anything() {
     let world = with_flow();
     for request in [
