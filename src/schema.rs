@@ -1,5 +1,5 @@
 //! JSON Schemas with cached text, because each is serialized many times: for prompts, their hashes, and
-//! requests to providers.
+//! requests to providers. And what the schema of an object declares: its properties, and which are required.
 
 mod ordered;
 
@@ -33,6 +33,26 @@ impl Schema {
     fn text(&self) -> Option<&RawValue> {
         self.0.text.get_or_init(|| to_raw_value(&self.0.value).ok()).as_deref()
     }
+}
+
+/// The properties that the schema of an object declares.
+pub(crate) fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+/// The names of these properties.
+pub(crate) fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
+    properties(schema).map(|(name, _)| name.as_str())
+}
+
+/// The names that the schema of an object requires, in its order.
+pub(crate) fn required_names(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// Returns whether the schema of an object requires the property `name`.
+pub(crate) fn is_required(schema: &Value, name: &str) -> bool {
+    required_names(schema).any(|required| required == name)
 }
 
 /// A schema that is serialized with its properties in the order of `required`, as models should write them.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::dates::RangeRole;
 use super::lexicon;
 use super::text::{self, Features, features, name_words};
+use crate::schema::required_names;
 
 /// Maximum number of arguments of one tool; further ones are ignored.
 const MAX_FIELDS: usize = 40;
@@ -132,11 +133,7 @@ pub(crate) fn fields(parameters: &Value) -> Vec<ArgumentField> {
 
 fn read_fields(parameters: &Value, depth: u8) -> Vec<ArgumentField> {
     let Some(properties) = parameters.get("properties").and_then(Value::as_object) else { return Vec::new() };
-    let required: Vec<&str> = parameters
-        .get("required")
-        .and_then(Value::as_array)
-        .map(|list| list.iter().filter_map(Value::as_str).collect())
-        .unwrap_or_default();
+    let required: Vec<&str> = required_names(parameters).collect();
     let mut names: Vec<&str> = required.iter().copied().filter(|n| properties.contains_key(*n)).collect();
     names.extend(properties.keys().map(String::as_str).filter(|n| !required.contains(n)));
     names

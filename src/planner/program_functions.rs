@@ -4,36 +4,29 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
-use crate::program::{ProgramFunction, names};
+use crate::program::ProgramFunction;
+use crate::program::names::parameters;
 use crate::scene::{Scene, SceneTool};
+use crate::schema::is_required;
 
 /// Deepest type of a result that is written out.
 const MAX_DEPTH: usize = 4;
-
-/// The parameters of a tool: their names in the schema and in Python.
-fn parameters(tool: &SceneTool) -> Vec<(&str, String)> {
-    names::parameters(&tool.parameters)
-}
-
-fn is_required(tool: &SceneTool, name: &str) -> bool {
-    names::is_required(&tool.parameters, name)
-}
 
 /// A tool as a program calls it.
 pub(super) fn function(scene: &Scene, tool: &SceneTool) -> ProgramFunction {
     ProgramFunction {
         name: format!("{}.{}", scene.name, tool.name),
-        parameters: parameters(tool).into_iter().map(|(_, python)| python).collect(),
+        parameters: parameters(&tool.parameters).into_iter().map(|(_, python)| python).collect(),
     }
 }
 
 /// The arguments of a program's call under the names of the tool's schema. `None` for a parameter that may be left out
 /// leaves it out.
 pub(super) fn arguments(tool: &SceneTool, written: &Map<String, Value>) -> Map<String, Value> {
-    let names = parameters(tool);
+    let names = parameters(&tool.parameters);
     let own = |python: &String| names.iter().find(|(_, known)| known == python).map(|(name, _)| *name);
     let named = written.iter().map(|(name, value)| (own(name).unwrap_or(name).to_owned(), value.clone()));
-    named.filter(|(name, value)| !value.is_null() || is_required(tool, name)).collect()
+    named.filter(|(name, value)| !value.is_null() || is_required(&tool.parameters, name)).collect()
 }
 
 /// The stub of a scene: a class with a method for each of these tools.
@@ -43,13 +36,13 @@ pub(super) fn stub(scene: &Scene, tools: &[&SceneTool]) -> String {
     let _ = writeln!(out, "class {}:  # {}", scene.name, line(&scene.description));
     for tool in tools {
         let given: Vec<String> =
-            parameters(tool).iter().map(|(name, python)| parameter(tool, name, python)).collect();
+            parameters(&tool.parameters).iter().map(|(name, python)| parameter(tool, name, python)).collect();
         let result =
             tool.expectations.schema.as_ref().map_or("Any".to_owned(), |schema| type_of(&schema.written, 0));
         let effect = if tool.effect == crate::run::Effect::Write { "  # changes something" } else { "" };
         let _ = writeln!(out, "    def {}({}) -> {result}:{effect}", tool.name, given.join(", "));
         let _ = writeln!(out, "        \"\"\"{}", line(&tool.description));
-        for (name, python) in parameters(tool) {
+        for (name, python) in parameters(&tool.parameters) {
             if let Some(about) = tool.parameters["properties"][name]["description"].as_str() {
                 let _ = writeln!(out, "        {python}: {}", line(about));
             }
@@ -61,7 +54,7 @@ pub(super) fn stub(scene: &Scene, tools: &[&SceneTool]) -> String {
 
 fn parameter(tool: &SceneTool, name: &str, python: &str) -> String {
     let kind = type_of(&tool.parameters["properties"][name], 0);
-    if is_required(tool, name) {
+    if is_required(&tool.parameters, name) {
         format!("{python}: {kind}")
     } else {
         format!("{python}: {kind} | None = None")

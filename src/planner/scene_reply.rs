@@ -22,6 +22,7 @@ use crate::run::{
     ReplyCall, RequestedCall, RunState, StepState, Subject, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, arguments};
+use crate::schema::required_names;
 
 /// The code of a final text before a call that the plan expects.
 pub(super) const EXPECTED_CALL_MISSING: &str = "reply.undone";
@@ -262,8 +263,7 @@ fn read_missing_arguments(
 
 /// The required arguments of a tool that are not `given`.
 pub(super) fn missing_arguments<'a>(tool: &'a SceneTool, given: &Map<String, Value>) -> Vec<&'a str> {
-    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    required.filter_map(Value::as_str).filter(|name| !given.contains_key(*name)).collect()
+    required_names(&tool.parameters).filter(|name| !given.contains_key(*name)).collect()
 }
 
 /// The question to the user for the `missing` arguments of a tool; `None` if none are.

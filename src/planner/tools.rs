@@ -10,6 +10,7 @@ use crate::plan::{PROGRAM, SYNTHESIS};
 use crate::run::{Effect, PatchScope};
 use crate::scene::{Catalogue, PlanShape, PlannedCalls, SceneTool};
 use crate::schema::Schema;
+use crate::schema::is_required;
 
 pub use crate::llm::functions::{
     ADAPT_PLAN, ASK_USER, CHANGE_LISTS, CHECK_CONTINUATION, CHOOSE_RECOVERY, CREATE_PLAN, INTERPRET_DATA,
@@ -538,12 +539,6 @@ pub fn nullable(parameters: &Value) -> Value {
         *property = json!({"anyOf": [property.take(), {"type": "null"}], "description": description.trim()});
     }
     schema
-}
-
-/// Returns whether the schema `parameters` requires the property `name`.
-pub fn is_required(parameters: &Value, name: &str) -> bool {
-    let required = parameters.get("required").and_then(Value::as_array);
-    required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 /// An empty `enum` matches nothing, and some providers reject it.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::schema::{is_required, property_names, required_names};
+
 /// The words that Python does not take as a name.
 pub const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def",
@@ -31,10 +33,8 @@ pub fn is_python_name(name: &str) -> bool {
 pub fn parameters(schema: &Value) -> Vec<(&str, String)> {
     let properties = schema.get("properties").and_then(Value::as_object);
     let is_known = |name: &&str| properties.is_some_and(|all| all.contains_key(*name));
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required = required.filter_map(Value::as_str).filter(is_known);
-    let all = properties.into_iter().flatten().map(|(name, _)| name.as_str());
-    let optional = all.filter(|name| !is_required(schema, name));
+    let required = required_names(schema).filter(is_known);
+    let optional = property_names(schema).filter(|name| !is_required(schema, name));
     let mut found: Vec<(&str, String)> = Vec::new();
     for name in required.chain(optional) {
         let mut python = python_name(name);
@@ -44,12 +44,6 @@ pub fn parameters(schema: &Value) -> Vec<(&str, String)> {
         found.push((name, python));
     }
     found
-}
-
-/// Returns whether a JSON Schema of arguments requires this one.
-pub fn is_required(schema: &Value, name: &str) -> bool {
-    let required = schema.get("required").and_then(Value::as_array);
-    required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 /// The name of a tool as that of a function: `GetPrice` is `get_price`.

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::SceneTool;
 use super::document::Located;
 use super::draft::AlternativeDraft;
 use super::fault::FaultReport;
-use super::{SceneTool, parameters};
+use super::parameters::derived_argument_problems;
 use crate::adapt::{AlternativeTool, MAX_ALTERNATIVES};
 use crate::nearest::{did_you_mean, name_list};
 
@@ -87,7 +88,7 @@ fn check_one(
         return None;
     };
     let line = given.line.or(draft.line);
-    let problems = argument_problems(tool, by, &map);
+    let problems = derived_argument_problems(tool, by, &map, false);
     let fits = problems.is_empty();
     for (message, remedy) in problems {
         report.error(line, "alternative_arguments", message, remedy);
@@ -139,32 +140,4 @@ fn alternative_tool<'a>(
         return wrong(message, "set `repeatable` for both or for neither".to_owned());
     }
     Some(by)
-}
-
-/// The problems of the arguments, each with its remedy.
-fn argument_problems(tool: &SceneTool, by: &SceneTool, map: &Map<String, Value>) -> Vec<(String, String)> {
-    let mut problems = Vec::new();
-    let known: Vec<&str> = parameters::property_names(&by.parameters).collect();
-    let own: Vec<&str> = parameters::property_names(&tool.parameters).collect();
-    for (name, value) in map {
-        if !known.contains(&name.as_str()) {
-            problems.push((format!("{} has no argument {name:?}", by.name), parameters::hint(name, &known)));
-        }
-        let Some(pointer) = value.as_str().filter(|text| text.starts_with('/')) else { continue };
-        let Some(first) = parameters::pointed_argument(pointer) else {
-            let message = format!("{value} does not point into the arguments");
-            problems.push((message, "write \"/arguments/…\"".to_owned()));
-            continue;
-        };
-        if !own.contains(&first.as_str()) {
-            problems
-                .push((format!("{} has no argument {first:?}", tool.name), parameters::hint(&first, &own)));
-        }
-    }
-    problems.extend(parameters::literal_problems(by, map, "/arguments/…"));
-    let required = by.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    for name in required.filter_map(Value::as_str).filter(|name| !map.contains_key(*name)) {
-        problems.push((format!("{} needs {name:?}", by.name), format!("add {name} = \"/arguments/…\"")));
-    }
-    problems
 }

@@ -9,6 +9,7 @@ use crate::llm::reader;
 use crate::nearest::did_you_mean;
 use crate::nesting;
 use crate::run::{Fault, FaultClass};
+use crate::schema::{is_required, properties, property_names, required_names};
 
 /// The maximum length of arguments, in bytes.
 const MAX_BYTES: usize = 256 * 1024;
@@ -66,8 +67,7 @@ pub fn check_partial(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<St
         return vec![format!("they {}", too_deep_text())];
     }
     let whole = Value::Object(arguments.clone());
-    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    let is_whole = required.filter_map(Value::as_str).all(|name| arguments.contains_key(name));
+    let is_whole = required_names(&tool.parameters).all(|name| arguments.contains_key(name));
     // Rules about the whole object apply only once all required arguments are present.
     let counts = |error: &ValidationError<'_>| {
         is_whole
@@ -134,20 +134,13 @@ fn outline(tool: &SceneTool) -> String {
     format!("{{{}}}", names.join(", "))
 }
 
-fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
-}
-
 fn drop_nulls(tool: &SceneTool, arguments: &mut Value) {
-    let required = tool.parameters.get("required").and_then(Value::as_array);
-    let is_required =
-        |name: &str| required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)));
     let unwanted: Vec<String> = tool
         .validator
         .iter_errors(arguments)
         .filter(|error| error.instance().is_null())
         .filter_map(|error| error.instance_path().as_str().strip_prefix('/').map(unescape))
-        .filter(|name| !is_required(name))
+        .filter(|name| !is_required(&tool.parameters, name))
         .collect();
     if let Some(fields) = arguments.as_object_mut() {
         fields.retain(|name, value| !(value.is_null() && unwanted.contains(name)));
@@ -186,8 +179,7 @@ fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
 }
 
 fn describe_unexpected(tool: &SceneTool, at: &str, unexpected: &[String]) -> String {
-    let known: Vec<&str> =
-        if at.is_empty() { properties(&tool.parameters).map(|(n, _)| n.as_str()).collect() } else { vec![] };
+    let known: Vec<&str> = if at.is_empty() { property_names(&tool.parameters).collect() } else { vec![] };
     let described: Vec<String> = unexpected
         .iter()
         .map(|name| format!("{at}/{name} is not known {}", did_you_mean(name, known.iter().copied())))

@@ -26,6 +26,7 @@ use crate::program::Unavailable;
 use crate::program::module::ReadModule;
 use crate::run::{Effect, FaultClass};
 use crate::sandbox;
+use crate::schema::property_names;
 use crate::staged::SceneTables;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
@@ -185,10 +186,6 @@ pub(super) fn check_flow_tool(
     check_tool(draft, None, ToolApproval::None, around, report)
 }
 
-pub(super) fn check_flow_name(name: &Located<String>, report: &FaultReport) {
-    check_name("flow", name, report);
-}
-
 /// Checks that the words for `STATUS` are valid names.
 fn check_statuses(statuses: &[Located<String>], report: &FaultReport) {
     for status in statuses {
@@ -213,7 +210,7 @@ fn check_level(level: Option<&Located<ExecutionLevel>>, tools: &[SceneTool], rep
     }
 }
 
-fn check_name(what: &str, name: &Located<String>, report: &FaultReport) {
+pub(super) fn check_name(what: &str, name: &Located<String>, report: &FaultReport) {
     let text = &name.value;
     let fits = (1..=MAX_NAME).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
@@ -508,7 +505,7 @@ fn warn_of_write_keys(draft: &ToolDraft, tool: &str, report: &FaultReport) {
 
 /// Checks that the arguments that identify a call are properties of the tool.
 fn check_identity(identity: &[Located<String>], parameters: &Value, tool: &str, report: &FaultReport) {
-    let known: Vec<&str> = parameters::property_names(parameters).collect();
+    let known: Vec<&str> = property_names(parameters).collect();
     for argument in identity {
         if !known.contains(&argument.value.as_str()) {
             let message = format!(
@@ -613,7 +610,7 @@ fn check_request_texts(draft: &HttpDraft, parameters: &Value, report: &FaultRepo
         let texts: LocatedTexts = texts.iter().map(locate).collect();
         sentences::check_variables_of_call("`on_status`", &texts, &["status"], parameters, report);
     }
-    let known: Vec<&str> = parameters::property_names(parameters).collect();
+    let known: Vec<&str> = property_names(parameters).collect();
     for (pointer, text) in texts_of(&draft.source) {
         for name in sentences::braced(text, "{{", "}}").filter(|name| known.contains(name)) {
             let message = format!("{{{{{name}}}}} is sent as the text {{{name}}}, without the argument");

@@ -15,6 +15,7 @@ use super::parameters;
 use crate::language::fold;
 use crate::plan::{ExpectedRange, StepExpectation};
 use crate::run::Effect;
+use crate::schema::property_names;
 
 /// Maximum number of breaches that are kept of one result.
 const MAX_BREACHES: usize = 20;
@@ -76,7 +77,7 @@ impl ToolExpectations {
     /// # Errors
     /// Why that cannot be compared.
     pub fn of_step(expected: &StepExpectation, tool: &SceneTool) -> Result<Self, String> {
-        let known: Vec<&str> = parameters::property_names(&tool.parameters).collect();
+        let known: Vec<&str> = property_names(&tool.parameters).collect();
         if let Some(argument) = expected.same.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(format!("there is no argument {argument:?}; its arguments are {}", known.join(", ")));
         }
@@ -228,7 +229,7 @@ pub(super) fn check(
     for place in draft.not_empty.iter().chain(draft.same.values()) {
         check_pointer(place, tool, report);
     }
-    let known: Vec<&str> = parameters::property_names(tool_parameters).collect();
+    let known: Vec<&str> = property_names(tool_parameters).collect();
     for (argument, place) in &draft.same {
         if !known.contains(&argument.as_str()) {
             let message = format!("{tool} has no argument {argument:?}");

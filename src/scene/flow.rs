@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::check::{CheckContext, check_flow_tool};
+use super::check::{CheckContext, check_flow_tool, check_name};
 use super::document::{Located, LocatedTexts, Presence, TableReader, read_toml};
 use super::draft::{CallDraft, ToolDraft};
 use super::fault::FaultReport;
@@ -20,6 +20,7 @@ use crate::flow::{
     PathExample, ValueTest,
 };
 use crate::run::Effect;
+use crate::schema::{property_names, required_names};
 use crate::tools::{Tool, ToolContext, ToolError, phrase};
 
 /// The suffix that makes the name of a model's node the name of its fallback tool, which is called if no model answers.
@@ -411,7 +412,7 @@ fn echo() -> CallDraft {
 pub(super) fn build(draft: FlowDraft, around: &CheckContext<'_>, report: &FaultReport) -> Option<Scene> {
     let flow = draft.flow?;
     let name = Located { value: flow.name.clone(), line: draft.lines.of(None, "name") };
-    super::check::check_flow_name(&name, report);
+    check_name("flow", &name, report);
     if flow.description.is_empty() {
         let remedy = "fill it in: the planner chooses flows by it";
         report.error(draft.lines.of(None, "description"), "empty", "`description` is empty", remedy);
@@ -473,13 +474,12 @@ pub(super) fn unlinked(flow: &Flow, scenes: &[Scene]) -> Vec<(String, &'static s
             continue;
         };
         let given: BTreeSet<&str> = arguments.keys().chain(fixed.keys()).map(String::as_str).collect();
-        let declared: Vec<&str> = super::parameters::property_names(&tool.parameters).collect();
+        let declared: Vec<&str> = property_names(&tool.parameters).collect();
         for name in given.iter().filter(|name| !declared.contains(*name)) {
             let message = format!("{} of {scene} has no argument {name:?}", tool.name);
             fault("arguments", message, format!("its arguments are: {}", declared.join(", ")));
         }
-        let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-        for name in required.filter_map(Value::as_str).filter(|name| !given.contains(name)) {
+        for name in required_names(&tool.parameters).filter(|name| !given.contains(name)) {
             let message = format!("{} does not give {name} of {}", node.name, tool.name);
             fault("arguments", message, format!("add {name} to [nodes.arguments] or [nodes.fixed]"));
         }

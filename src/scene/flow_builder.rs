@@ -19,12 +19,13 @@ use super::flow::{
     Echo, FlowDraft, build, check_model, check_questions, fallback_tool, inputs_schema, object_of,
     outputs_of_approval,
 };
-use super::{Scene, SceneTool, parameters};
+use super::{Scene, SceneTool};
 use crate::adapt::ExecutionLevel;
 use crate::flow::{
     DEFAULT_MAX_NODE_STEPS, Decider, EdgeCondition, Flow, Invariant, Node, NodeKind, PathExample, ValueTest,
 };
 use crate::run::Effect;
+use crate::schema::{is_required, property_names};
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError};
 
 /// Builds a flow; see [`Flow::builder`].
@@ -461,7 +462,7 @@ impl NodeBuilder {
         match &node.kind {
             NodeKind::Llm { template, output, .. } => {
                 if node.outputs.is_empty() {
-                    node.outputs = parameters::property_names(output).map(str::to_owned).collect();
+                    node.outputs = property_names(output).map(str::to_owned).collect();
                 }
                 let (template, output) = (template.clone(), Located::without_line(output.clone()));
                 check_model(node, &Located::without_line(template), &output, report);
@@ -481,7 +482,7 @@ impl NodeBuilder {
         own.extend(function.map(|mut function| {
             // What the type does not describe may be anything.
             let described = function.parameters.take().map(|schema| schema.value);
-            let described = described.filter(|schema| parameters::property_names(schema).next().is_some());
+            let described = described.filter(|schema| property_names(schema).next().is_some());
             let schema = described.unwrap_or_else(|| inputs_schema(node));
             function.parameters = Some(Located::without_line(schema));
             function
@@ -505,10 +506,8 @@ impl NodeBuilder {
         }
         let mut optional: Vec<String> = Vec::new();
         if let Some(schema) = self.function.as_ref().and_then(|function| function.parameters.as_ref()) {
-            let required = schema.value.get("required").and_then(Value::as_array).into_iter().flatten();
-            let required: Vec<&str> = required.filter_map(Value::as_str).collect();
-            for name in parameters::property_names(&schema.value) {
-                let list = if required.contains(&name) { &mut needed } else { &mut optional };
+            for name in property_names(&schema.value) {
+                let list = if is_required(&schema.value, name) { &mut needed } else { &mut optional };
                 list.push(name.to_owned());
             }
         }

@@ -9,6 +9,7 @@ use super::document::{Located, PointerLines};
 use super::fault::FaultReport;
 use super::{SceneTool, arguments};
 use crate::nearest::{did_you_mean, name_list, nearest};
+use crate::schema::{property_names, required_names};
 
 const KEYWORDS: [&str; 53] = [
     "$anchor", "$comment", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "$schema", "$vocabulary",
@@ -117,22 +118,55 @@ pub(super) fn hint(name: &str, names: &[&str]) -> String {
     if meant.is_empty() { format!("the properties are: {}", name_list(names.iter().copied())) } else { meant }
 }
 
-pub(super) fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str)
-}
-
 /// The argument that a JSON pointer such as `/arguments/city/name` points into, if it does.
 pub(super) fn pointed_argument(pointer: &str) -> Option<String> {
     let first = pointer.strip_prefix("/arguments/")?.split('/').next()?;
     Some(first.replace("~1", "/").replace("~0", "~"))
 }
 
-/// What is wrong with the values, not pointers, among the declared arguments of a call of `tool`, each with a remedy.
-pub(super) fn literal_problems(
+/// What is wrong with the arguments of a call of `by` that follows a call of `tool`, each with a remedy. They are values, or
+/// pointers into the arguments of that call and, with `has_result`, into its result.
+pub(super) fn derived_argument_problems(
     tool: &SceneTool,
+    by: &SceneTool,
     declared: &Map<String, Value>,
-    example: &str,
+    has_result: bool,
 ) -> Vec<(String, String)> {
+    let (stray, remedy, example) = match has_result {
+        true => (
+            "points neither into the arguments nor into the result",
+            "write \"/result/…\" or \"/arguments/…\"",
+            "/result/…",
+        ),
+        false => ("does not point into the arguments", "write \"/arguments/…\"", "/arguments/…"),
+    };
+    let mut problems = Vec::new();
+    let known: Vec<&str> = property_names(&by.parameters).collect();
+    let own: Vec<&str> = property_names(&tool.parameters).collect();
+    for (name, value) in declared {
+        if !known.contains(&name.as_str()) {
+            problems.push((format!("{} has no argument {name:?}", by.name), hint(name, &known)));
+        }
+        let Some(pointer) = value.as_str().filter(|text| text.starts_with('/')) else { continue };
+        match pointed_argument(pointer) {
+            Some(first) if !own.contains(&first.as_str()) => {
+                problems.push((format!("{} has no argument {first:?}", tool.name), hint(&first, &own)));
+            }
+            None if !(has_result && pointer.starts_with("/result/")) => {
+                problems.push((format!("{value} {stray}"), remedy.to_owned()));
+            }
+            _ => {}
+        }
+    }
+    problems.extend(literal_problems(by, declared, example));
+    for name in required_names(&by.parameters).filter(|name| !declared.contains_key(*name)) {
+        problems.push((format!("{} needs {name:?}", by.name), format!("add {name} = {example:?}")));
+    }
+    problems
+}
+
+/// What is wrong with the values, not pointers, among the declared arguments of a call of `tool`, each with a remedy.
+fn literal_problems(tool: &SceneTool, declared: &Map<String, Value>, example: &str) -> Vec<(String, String)> {
     let known: Vec<&str> = property_names(&tool.parameters).collect();
     let is_literal = |value: &Value| value.as_str().is_none_or(|text| !text.starts_with('/'));
     let literals = declared

@@ -15,6 +15,7 @@ use crate::nearest::{did_you_mean, name_list};
 use crate::program::module::{ModuleFunction, PythonModule, ReadModule};
 use crate::program::names;
 use crate::run::{Effect, Repeat};
+use crate::schema::is_required;
 use crate::tools::Tool;
 use crate::tools::http::HttpToolTerms;
 use crate::tools::python::host::{CHANGES, HostRequest, REFUSE, REQUESTS, TABLE_FUNCTIONS};
@@ -295,7 +296,7 @@ fn find<'m>(
 /// The first line of a function with these parameters.
 fn signature(function: &str, parameters: &Value) -> String {
     let all = names::parameters(parameters).into_iter().map(|(name, python)| {
-        let default = if names::is_required(parameters, name) { "" } else { "=None" };
+        let default = if is_required(parameters, name) { "" } else { "=None" };
         format!("{python}{default}")
     });
     format!("def {function}({}):", all.collect::<Vec<_>>().join(", "))
@@ -309,7 +310,7 @@ fn check_parameters(function: &ModuleFunction, tool: &str, parameters: &Value, i
     for (name, python) in &expected {
         match own(python) {
             None => wrong.push(format!("it has no parameter `{python}`")),
-            Some(own) if !own.is_optional && !names::is_required(parameters, name) => {
+            Some(own) if !own.is_optional && !is_required(parameters, name) => {
                 wrong.push(format!("`{python}` has no default, and the tool may be called without it"));
             }
             Some(_) => {}

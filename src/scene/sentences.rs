@@ -8,6 +8,7 @@ use super::document::{Located, LocatedTexts};
 use super::fault::FaultReport;
 use super::parameters;
 use crate::nearest::did_you_mean;
+use crate::schema::property_names;
 use crate::tools::phrase;
 
 /// Checks the language that a text is declared for.
@@ -72,7 +73,7 @@ pub(super) fn check_variables_of_call(
             if root == "arguments" {
                 check_argument(tool, language, text, &variable, parameters, report);
             } else if !others.contains(&root) {
-                let remedy = match parameters::property_names(parameters).any(|name| name == root) {
+                let remedy = match property_names(parameters).any(|name| name == root) {
                     true => format!("write {{{{ arguments.{root} }}}}"),
                     false => "there is no result to tell here: use {{ arguments.NAME }}".to_owned(),
                 };
@@ -118,7 +119,7 @@ fn check_argument(
     parameters: &Value,
     report: &FaultReport,
 ) {
-    let known: Vec<&str> = parameters::property_names(parameters).collect();
+    let known: Vec<&str> = property_names(parameters).collect();
     let name = variable.split('.').nth(1).unwrap_or_default();
     if !name.is_empty() && !known.contains(&name) {
         let remedy = parameters::hint(name, &known);

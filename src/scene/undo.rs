@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use super::SceneTool;
 use super::document::Located;
 use super::draft::UndoDraft;
 use super::fault::FaultReport;
-use super::{SceneTool, parameters};
+use super::parameters::derived_argument_problems;
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Undo};
+use crate::schema::required_names;
 
 /// The checked undo of `tool`, whose scene has `tools`; `None` if an error was reported.
 pub(super) fn check(
@@ -39,12 +41,7 @@ pub(super) fn check(
         report.error(given.line, "undo_arguments", message, "write arguments = { id = \"/result/id\" }");
         return None;
     };
-    let mut problems = argument_problems(tool, by, &map);
-    let required = by.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    let required: Vec<String> = required.filter_map(Value::as_str).map(str::to_owned).collect();
-    for name in required.iter().filter(|name| !map.contains_key(*name)) {
-        problems.push((format!("{} needs {name:?}", by.name), format!("add {name} = \"/result/…\"")));
-    }
+    let problems = derived_argument_problems(tool, by, &map, true);
     let fits = problems.is_empty();
     for (message, remedy) in problems {
         report.error(given.line, "undo_arguments", message, remedy);
@@ -54,33 +51,7 @@ pub(super) fn check(
         tool: by.name.clone(),
         arguments,
         repeat: by.repeat,
-        required,
+        required: required_names(&by.parameters).map(str::to_owned).collect(),
         identity: by.identity.clone(),
     })
-}
-
-/// The problems of the arguments with which `by` undoes `tool`, each with its remedy.
-fn argument_problems(tool: &SceneTool, by: &SceneTool, map: &Map<String, Value>) -> Vec<(String, String)> {
-    let mut problems = Vec::new();
-    let known: Vec<&str> = parameters::property_names(&by.parameters).collect();
-    let own: Vec<&str> = parameters::property_names(&tool.parameters).collect();
-    for (name, value) in map {
-        if !known.contains(&name.as_str()) {
-            problems.push((format!("{} has no argument {name:?}", by.name), parameters::hint(name, &known)));
-        }
-        let Some(pointer) = value.as_str().filter(|text| text.starts_with('/')) else { continue };
-        match parameters::pointed_argument(pointer) {
-            Some(first) if !own.contains(&first.as_str()) => {
-                let message = format!("{} has no argument {first:?}", tool.name);
-                problems.push((message, parameters::hint(&first, &own)));
-            }
-            None if !pointer.starts_with("/result/") => {
-                let message = format!("{value} points neither into the arguments nor into the result");
-                problems.push((message, "write \"/result/…\" or \"/arguments/…\"".to_owned()));
-            }
-            _ => {}
-        }
-    }
-    problems.extend(parameters::literal_problems(by, map, "/result/id"));
-    problems
 }

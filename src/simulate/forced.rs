@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::llm::{Request, ToolChoice};
 use crate::run::{Reply, ReplyCall};
+use crate::schema::required_names;
 
 /// How deep objects in objects are filled.
 const MAX_DEPTH: u8 = 16;
@@ -45,12 +46,11 @@ fn simplest(schema: &Value, depth: u8) -> Value {
 
 /// The required properties of an object's schema.
 fn required(schema: &Value, depth: u8) -> Map<String, Value> {
-    let names = schema.get("required").and_then(Value::as_array).into_iter().flatten();
     let property = |name: &str| {
         let declared = schema.get("properties").and_then(|properties| properties.get(name));
         (name.to_owned(), declared.map_or_else(|| json!({}), |declared| simplest(declared, depth)))
     };
-    names.filter_map(Value::as_str).map(property).collect()
+    required_names(schema).map(property).collect()
 }
 
 #[cfg(test)]

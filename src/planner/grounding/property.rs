@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use serde_json::Value;
 
 use super::words::{self, name_words, singular};
+use crate::schema::is_required;
 
 /// The kind of a text value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +80,7 @@ impl<'a> Property<'a> {
     pub fn of(schema: &'a Value, root: &'a Value, name: &str) -> Self {
         let schema = plain(schema, root);
         let own = schema.get("properties").and_then(|p| p.get(name)).unwrap_or(&Value::Null);
-        let required = schema.get("required").and_then(Value::as_array);
-        let required = required.is_some_and(|list| list.iter().any(|r| r == name));
+        let required = is_required(schema, name);
         let own = plain(own, root);
         let described = OnceCell::new();
         Self { schema: own, required, names: name_words(name), describing: own, described }

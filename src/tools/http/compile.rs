@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use reqwest::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use reqwest::{Method, Url};
-use serde_json::Value;
 
 use super::template::{BodyTemplate, Template, TemplateFlaw, TemplateSecret};
 use super::{
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Repeat};
+use crate::schema::{is_required, property_names};
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
@@ -264,12 +264,8 @@ impl SpecCompiler<'_> {
     /// Parses a path segment. Its arguments must be required, because no segment can be omitted.
     fn segment(&mut self, text: &str) -> Template {
         let template = self.template("url", text);
-        let required: Vec<&str> = match self.terms.parameters.get("required").and_then(Value::as_array) {
-            Some(names) => names.iter().filter_map(Value::as_str).collect(),
-            None => Vec::new(),
-        };
         for name in template.arguments() {
-            if self.properties().contains(&name) && !required.contains(&name) {
+            if self.properties().contains(&name) && !is_required(self.terms.parameters, name) {
                 self.problem(
                     "url",
                     "http_placeholder",
@@ -282,10 +278,7 @@ impl SpecCompiler<'_> {
     }
 
     fn properties(&self) -> Vec<&str> {
-        match self.terms.parameters.get("properties").and_then(Value::as_object) {
-            Some(properties) => properties.keys().map(String::as_str).collect(),
-            None => Vec::new(),
-        }
+        property_names(self.terms.parameters).collect()
     }
 }
 
