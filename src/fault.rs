@@ -4,6 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The innermost cause of an error: the outer ones only say that there was an error.
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut root = error;
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root.to_string()
+}
+
 /// The kind of a failure: what decides whether a retry, another source or nothing helps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[derive(Serialize, Deserialize, utoipa::ToSchema, strum::IntoStaticStr, strum::EnumIter, strum::EnumString)]

@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretSlice};
 use sha2::Sha256;
 
 use crate::config::WebhookConfig;
+use crate::fault::root_cause;
 use crate::retry_after::retry_after;
 use crate::run::Fault;
 
@@ -97,7 +98,7 @@ impl WebhookTarget {
                 (format!("status {}", response.status().as_u16()), retry_after(response.headers(), now))
             }
             // Without the URL, which may contain secrets.
-            Err(error) => (innermost_reason(&error.without_url()), None),
+            Err(error) => (root_cause(&error.without_url()), None),
         };
         if attempts + 1 >= self.max_attempts {
             return DeliveryOutcome::Abandoned(format!("{why}, after {} attempts", attempts + 1));
@@ -111,15 +112,6 @@ impl std::fmt::Debug for WebhookTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Target").field("host", &self.url.host_str()).finish_non_exhaustive()
     }
-}
-
-/// The innermost cause: the outer errors only say that there was an error.
-fn innermost_reason(error: &reqwest::Error) -> String {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
 
 #[cfg(test)]

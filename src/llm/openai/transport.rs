@@ -21,6 +21,7 @@ use super::super::error::ErrorKind;
 use super::super::options::Options;
 use super::key::ProviderKey;
 use super::lines::WholeLines;
+use crate::fault::root_cause;
 use crate::invisible::one_line;
 use crate::retry_after::retry_after;
 
@@ -263,11 +264,7 @@ fn network(error: reqwest::Error) -> ErrorKind {
 
 /// The root cause of an error; the outer layers repeat the address.
 pub(super) fn root(error: &dyn std::error::Error) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.to_string().chars().take(MAX_DETAIL_CHARS).collect()
+    root_cause(error).chars().take(MAX_DETAIL_CHARS).collect()
 }
 
 /// The kind of an error of the client crate, if the service recorded none.

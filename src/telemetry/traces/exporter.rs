@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::otlp;
 use super::span::{FinishedSpan, SpanSink};
 use crate::config::OtlpTarget;
+use crate::fault::root_cause;
 use crate::mutex::lock;
 use crate::retry_after::retry_after;
 use crate::telemetry::{ServerMetrics, SpanFate};
@@ -281,7 +282,7 @@ impl SpanSender {
         let response = match request.send().await {
             Ok(response) => response,
             // Without the URL, which may contain secrets.
-            Err(error) => return ExportEnd::Retry { why: innermost(&error.without_url()), after: None },
+            Err(error) => return ExportEnd::Retry { why: root_cause(&error.without_url()), after: None },
         };
         let status = response.status();
         if status.is_success() {
@@ -347,13 +348,4 @@ async fn read(mut response: Response) -> Option<Vec<u8>> {
 /// The message of a receiver, as part of a log line.
 fn one_line(text: &str) -> String {
     crate::invisible::one_line(&text.chars().take(200).collect::<String>())
-}
-
-/// The innermost cause: the outer errors only say that there was an error.
-fn innermost(error: &reqwest::Error) -> String {
-    let mut inner: &dyn std::error::Error = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
