@@ -79,7 +79,7 @@ impl RunState {
         }
         let error = step.round_calls.iter().filter_map(|call| self.calls.get(call)).find_map(refusal);
         let error = error.cloned().unwrap_or_else(|| Fault::new("step.empty", result));
-        Event::StepFailed { step: number, status: StepStatus::Failed, error }
+        Event::step_failed(number, error)
     }
 
     /// Returns whether every executed call has a sentence that words its result.

@@ -651,6 +651,13 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// The end of a step that has failed.
+    pub(super) fn step_failed(step: u32, error: Fault) -> Self {
+        Self::StepFailed { step, status: crate::plan::StepStatus::Failed, error }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero_ms(number: &u64) -> bool {
     *number == 0

@@ -163,14 +163,7 @@ impl RunState {
         };
         let flow = self.steps.get(&parent).and_then(StepState::flow);
         if flow.is_some_and(|work| work.nodes.last() == Some(&node)) {
-            self.step(parent, |step| {
-                step.status = StepStatus::Running;
-                step.question = None;
-                step.result = None;
-                step.error = None;
-                step.noted = false;
-                step.stopped = false;
-            });
+            self.step(parent, StepState::run_again);
         }
     }
 

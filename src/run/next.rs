@@ -293,7 +293,7 @@ impl RunState {
             step.round_calls.iter().filter_map(|call| self.outcome(*call)).filter_map(Outcome::fault);
         let error = faults.into_iter().find(|fault| fault.code != STEP_STOPPED).cloned();
         let error = error.unwrap_or_else(|| Fault::new(STEP_STOPPED, "a recovery ended this step"));
-        Event::StepFailed { step: number, status: StepStatus::Failed, error }
+        Event::step_failed(number, error)
     }
 
     /// The calls of the last reply: what may start, and whether any is still open. Reads run in parallel;

@@ -5,7 +5,6 @@ use serde_json::json;
 use super::super::approval::{ApprovalSubject, Decision};
 use super::super::event::{Fault, Outcome, Subject};
 use super::super::state::{CallStatus, Cancellation, RunState};
-use crate::plan::StepStatus;
 
 impl RunState {
     /// The plan in force is being replaced: its approval is void.
@@ -110,15 +109,10 @@ impl RunState {
         self.tries.remove(&Subject::Scene { step });
         let open = self.in_turn(&round);
         self.step(step, |s| {
-            s.status = StepStatus::Running;
+            s.run_again();
             s.open_calls = open;
             s.is_sequential = true;
             s.round_calls = round;
-            s.question = None;
-            s.result = None;
-            s.error = None;
-            s.noted = false;
-            s.stopped = false;
         });
         self.revive_flow_of(step);
         if self.planning.is_none() {

@@ -74,6 +74,16 @@ impl StepState {
         }
     }
 
+    /// Runs again after its end.
+    pub(in crate::run) fn run_again(&mut self) {
+        self.status = StepStatus::Running;
+        self.question = None;
+        self.result = None;
+        self.error = None;
+        self.noted = false;
+        self.stopped = false;
+    }
+
     /// Returns whether it was never begun. A step that is restarted keeps its earlier calls, so it is not
     /// untouched.
     pub fn is_untouched(&self) -> bool {

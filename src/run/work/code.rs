@@ -7,7 +7,6 @@ use super::super::action::Action;
 use super::super::event::{Effect, Event, Fault, Outcome, ProgramStop, Subject};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState};
-use crate::plan::StepStatus;
 use crate::program::contract::STATUSES;
 use crate::program::{PastOutcome, ProgramCall, ProgramFault, ProgramResult};
 
@@ -166,7 +165,7 @@ impl CodeWork {
             return vec![record(Event::StepCompleted { step: number, result: result.text() })];
         }
         if let Some(error) = self.unavailable.clone().or_else(|| self.lasting_fault(run)) {
-            return vec![record(failed(number, self.with_done_writes(run, error)))];
+            return vec![record(Event::step_failed(number, self.with_done_writes(run, error)))];
         }
         match &self.fault {
             None if self.program.is_some() => vec![Action::Execute { step: number }],
@@ -186,7 +185,7 @@ impl CodeWork {
         match due {
             DueQuestion::GiveUp(error) => {
                 let error = self.fault.as_ref().map_or(error, fault_of_program);
-                vec![record(failed(number, self.with_done_writes(run, error)))]
+                vec![record(Event::step_failed(number, self.with_done_writes(run, error)))]
             }
             due => run.question_actions(due, subject),
         }
@@ -267,8 +266,4 @@ impl CodeWork {
 fn fault_of_program(fault: &ProgramFault) -> Fault {
     let at = fault.line.map(|line| format!("line {line}: ")).unwrap_or_default();
     Fault::new(&fault.code, format!("the program failed: {at}{}", fault.message))
-}
-
-fn failed(step: u32, error: Fault) -> Event {
-    Event::StepFailed { step, status: StepStatus::Failed, error }
 }

@@ -87,17 +87,17 @@ impl FlowWork {
         }
         let Some(flow) = run.flow_of(step) else {
             let why = format!("the plan has no definition of the flow {}", step.step.label());
-            return vec![record(failed(number, Fault::new("flow.unknown", why)))];
+            return vec![record(Event::step_failed(number, Fault::new("flow.unknown", why)))];
         };
         let Some(planned) = &self.planned else {
             return self
                 .planning(run, (number, step), flow)
-                .unwrap_or_else(|error| vec![record(failed(number, error))]);
+                .unwrap_or_else(|error| vec![record(Event::step_failed(number, error))]);
         };
         match run.next_node_of(number, flow, planned) {
             NextNode::Node { .. } if run.node_steps() >= MAX_NODE_STEPS => {
                 let why = format!("the flows of one run enter at most {MAX_NODE_STEPS} nodes together");
-                vec![record(failed(number, Fault::new("flow.too_many_nodes", why)))]
+                vec![record(Event::step_failed(number, Fault::new("flow.too_many_nodes", why)))]
             }
             NextNode::Node { name, left } => {
                 let scene = match flow.node(&name).map(|node| &node.kind) {
@@ -110,7 +110,7 @@ impl FlowWork {
             NextNode::End => {
                 vec![record(Event::StepCompleted { step: number, result: self.result(run) })]
             }
-            NextNode::Stuck { code, why } => vec![record(failed(number, Fault::new(code, why)))],
+            NextNode::Stuck { code, why } => vec![record(Event::step_failed(number, Fault::new(code, why)))],
         }
     }
 
@@ -193,8 +193,4 @@ fn node_failed(number: u32, node: &StepState, error: Option<&Fault>) -> Event {
 /// A path that no model was asked for.
 fn flow_planned(step: u32, path: Vec<String>, maker: PathMaker) -> Event {
     Event::FlowPlanned { step, path, maker, call: None, missing_node: None }
-}
-
-fn failed(step: u32, error: Fault) -> Event {
-    Event::StepFailed { step, status: StepStatus::Failed, error }
 }

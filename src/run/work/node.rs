@@ -10,7 +10,6 @@ use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
 use super::text_of;
 use crate::flow::{LeftPath, NodeKind};
-use crate::plan::StepStatus;
 
 /// The progress of a node's step.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -51,7 +50,7 @@ impl NodeWork {
         let flow = run.steps.get(&self.parent).and_then(|parent| run.flow_of(parent));
         let Some(node) = flow.and_then(|flow| flow.node(&self.node)) else {
             let why = format!("the flow has no node {}", self.node);
-            return vec![record(failed(number, Fault::new("flow.unknown_node", why)))];
+            return vec![record(Event::step_failed(number, Fault::new("flow.unknown_node", why)))];
         };
         if step.prepared {
             return vec![record(self.end_after_call(run, number, step))];
@@ -75,34 +74,30 @@ impl NodeWork {
             DueQuestion::GiveUp(_) if has_fallback && run.settings().fallback_enabled => {
                 vec![Action::Prepare { step: number }]
             }
-            DueQuestion::GiveUp(error) => vec![record(failed(number, error))],
+            DueQuestion::GiveUp(error) => vec![record(Event::step_failed(number, error))],
             due => run.question_actions(due, subject),
         }
     }
 
     fn end_after_call(&self, run: &RunState, number: u32, step: &StepState) -> Event {
         if let Some(why) = &self.unprepared {
-            return failed(number, Fault::new("flow.unprepared", why.clone()));
+            return Event::step_failed(number, Fault::new("flow.unprepared", why.clone()));
         }
         let Some(call) = step.round_calls.last() else { return completed(number, String::new()) };
         match run.outcome(*call) {
             Some(Outcome::Ok { .. }) => completed(number, run.plain_result(step)),
             Some(outcome) => {
                 let error = outcome.fault().cloned();
-                failed(
+                Event::step_failed(
                     number,
                     error.unwrap_or_else(|| Fault::new("flow.node_failed", "its call has no result")),
                 )
             }
-            None => failed(number, Fault::new("flow.node_failed", "its call has no result")),
+            None => Event::step_failed(number, Fault::new("flow.node_failed", "its call has no result")),
         }
     }
 }
 
 fn completed(step: u32, result: String) -> Event {
     Event::StepCompleted { step, result }
-}
-
-fn failed(step: u32, error: Fault) -> Event {
-    Event::StepFailed { step, status: StepStatus::Failed, error }
 }

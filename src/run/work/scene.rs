@@ -9,7 +9,6 @@ use super::super::levels::LEVEL_BASIC;
 use super::super::next::{PLAIN_RETRIES, record};
 use super::super::settings::{PrepareMode, SceneMode};
 use super::super::state::{CallStatus, DueQuestion, RunState, StepState};
-use crate::plan::StepStatus;
 
 /// How many replies in a row may request only calls that were made before.
 const MAX_REPEATED_REPLIES: usize = 2;
@@ -104,7 +103,7 @@ impl SceneWork {
                 vec![record(with_results())]
             }
             DueQuestion::GiveUp(error) => {
-                vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })]
+                vec![record(Event::step_failed(number, error))]
             }
             due => run.question_actions(due, subject),
         }
@@ -157,7 +156,7 @@ impl SceneWork {
                 Fault::new(code, format!("it cannot be executed as prepared, and {why}: {missing}"))
             }
         };
-        Event::StepFailed { step: number, status: StepStatus::Failed, error }
+        Event::step_failed(number, error)
     }
 
     /// The end of a step whose scene has replied without a call: its text or results. An empty reply without
@@ -176,7 +175,7 @@ impl SceneWork {
             found
         };
         let error = Fault::new("step.empty", message);
-        Event::StepFailed { step: number, status: StepStatus::Failed, error }
+        Event::step_failed(number, error)
     }
 
     /// Whether the last replies requested only calls that had been made before: the model is looping, and would

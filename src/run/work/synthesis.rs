@@ -8,7 +8,6 @@ use super::super::event::{Event, Fault, Subject};
 use super::super::next::record;
 use super::super::state::{DueQuestion, RunState, StepState};
 use super::text_of;
-use crate::plan::StepStatus;
 
 /// The progress of a step of kind llm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -30,13 +29,12 @@ impl SynthesisWork {
         if let Some(output) = &self.output {
             return vec![record(Event::StepCompleted { step: number, result: text_of(output) })];
         }
-        let failed = |error| Event::StepFailed { step: number, status: StepStatus::Failed, error };
         if let Err(why) = run.synthesis_inputs(step) {
-            return vec![record(failed(Fault::new("step.input", why)))];
+            return vec![record(Event::step_failed(number, Fault::new("step.input", why)))];
         }
         let subject = Subject::Node { step: number };
         match run.due_question(subject, run.settings().max_retries) {
-            DueQuestion::GiveUp(error) => vec![record(failed(error))],
+            DueQuestion::GiveUp(error) => vec![record(Event::step_failed(number, error))],
             due => run.question_actions(due, subject),
         }
     }
