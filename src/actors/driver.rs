@@ -42,7 +42,7 @@ use crate::planner::{self, CommandRefusal};
 use crate::program::{Stop, Unavailable};
 use crate::run::{
     Action, BoundedAction, Envelope, Event, Fault, RunId, RunQueued, RunState, SessionEvent, SessionId,
-    Settings, SummaryOwner, TenantId, TimerSubject,
+    Settings, SummaryOwner, TenantId, TimerDriver, TimerSubject,
 };
 use crate::scene::Catalogue;
 use crate::store::{Documents, Switchboard};
@@ -51,7 +51,7 @@ use crate::trace_context::TraceSampler;
 use commands::next_command;
 use event_clock::EventClock;
 pub(crate) use learning::LearnedPlans;
-use run_timers::{RunTimers, TimerDriver};
+use run_timers::RunTimers;
 use under_way::{ActionsUnderWay, ExecutionsUnderWay};
 use wait_timer::WaitTimer;
 

@@ -3,11 +3,11 @@
 //! second, each of which would stay in memory for a minute. Longer conversations are not counted here, because loading them
 //! again takes longer.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use actix::prelude::*;
 
+use crate::conversation::IdleTable;
 use crate::mutex::lock;
 
 /// Maximum number of events in a short stream: that of a conversation with one turn.
@@ -51,69 +51,8 @@ pub(crate) struct IdlePlace {
 
 impl Drop for IdlePlace {
     fn drop(&mut self) {
-        let left = lock(&self.table).waiting.remove(&self.number);
+        let left = lock(&self.table).leave(self.number);
         // Outside of the lock.
         drop(left);
-    }
-}
-
-/// The idle conversations, in the order in which they became idle.
-struct IdleTable<T> {
-    last: u64,
-    waiting: BTreeMap<u64, T>,
-}
-
-impl<T> Default for IdleTable<T> {
-    fn default() -> Self {
-        Self { last: 0, waiting: BTreeMap::new() }
-    }
-}
-
-impl<T> IdleTable<T> {
-    /// Enters one. Returns its number and, if there are more than `max` then, those that came first: a sixteenth at a time,
-    /// since a thread that is woken for each costs more than what it does.
-    fn enter(&mut self, one: T, max: usize) -> (u64, Vec<T>) {
-        self.last += 1;
-        self.waiting.insert(self.last, one);
-        let mut over = Vec::new();
-        if self.waiting.len() > max {
-            let staying = max - max / 16;
-            while self.waiting.len() > staying
-                && let Some((_, first)) = self.waiting.pop_first()
-            {
-                over.push(first);
-            }
-        }
-        (self.last, over)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn those_that_came_first_leave_when_there_are_too_many() {
-        let mut table = IdleTable::default();
-        let numbers: Vec<u64> = (0..32)
-            .map(|one| table.enter(one, 32))
-            .map(|(number, over)| {
-                assert!(over.is_empty());
-                number
-            })
-            .collect();
-        // The second is in use again.
-        table.waiting.remove(&numbers[1]);
-        assert!(table.enter(32, 32).1.is_empty());
-        assert_eq!(table.enter(33, 32).1, [0, 2, 3]);
-        assert_eq!(table.waiting.len(), 30);
-    }
-
-    #[test]
-    fn without_room_each_leaves_at_once() {
-        let mut table = IdleTable::default();
-        assert_eq!(table.enter('a', 0).1, ['a']);
-        assert!(table.enter('b', 1).1.is_empty());
-        assert_eq!(table.enter('c', 1).1, ['b']);
     }
 }

@@ -32,6 +32,7 @@ mod erase;
 mod faults;
 mod history;
 mod hold;
+mod idle_table;
 mod input;
 mod lifecycle;
 mod loading;
@@ -52,6 +53,7 @@ use crate::run::{Fault, RunId, SessionId};
 pub(crate) use context::StartingContext;
 pub(crate) use document_choice::ChosenDocuments;
 use history::SessionHistory;
+pub(crate) use idle_table::IdleTable;
 pub(crate) use input::{
     CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, RunCondition, RunReading,
     StoredDecisions,

@@ -13,10 +13,10 @@ use tokio::sync::{broadcast, watch};
 
 use super::{EventId, PublicEvent, PublicProjection};
 use crate::actors::active_runs::RunWatch;
-use crate::actors::answer_feed::{AnswerFeed, FeedCursor, FeedReaderGuard};
+use crate::actors::answer_feed::{AnswerFeed, FeedReaderGuard};
 use crate::actors::driver::PublishedRunEvent;
 use crate::actors::journal;
-use crate::run::{Envelope, Event, Fault, RunId, TenantId};
+use crate::run::{AnswerCursor, Envelope, Event, Fault, RunId, TenantId};
 use crate::store::Store;
 
 /// The public events of one run. The stream ends after the run's last event, when the run waits for a
@@ -88,7 +88,7 @@ struct PublicEventReader {
     behind: bool,
     live: Option<LiveRun>,
     /// How much of the answer was delivered.
-    cursor: FeedCursor,
+    cursor: AnswerCursor,
     /// Whether there is answer text that belongs after an event that was not taken yet.
     early: bool,
     /// Whether the complete answer was delivered.
@@ -130,7 +130,7 @@ impl PublicEventReader {
             stored: VecDeque::new(),
             behind: false,
             live,
-            cursor: FeedCursor { generation: None, offset: 0 },
+            cursor: AnswerCursor { generation: None, offset: 0 },
             early: false,
             answered: false,
             waits: false,
@@ -205,7 +205,7 @@ impl PublicEventReader {
     fn begin_after(&mut self, last: EventId, events: &[Envelope<Event>]) {
         self.after = last_common_seq(last, events);
         let offset = usize::try_from(last.offset).unwrap_or(usize::MAX);
-        self.cursor = FeedCursor { generation: None, offset };
+        self.cursor = AnswerCursor { generation: None, offset };
         // The offset of another process refers to another text.
         let is_same = last.epoch.is_some() && last.epoch == events.last().map(|event| event.epoch);
         if let Some(live) = self.live.as_ref().filter(|_| is_same) {
@@ -283,7 +283,7 @@ impl PublicEventReader {
     /// Discards the answer and starts a new one.
     fn restart_answer(&mut self) {
         self.reset();
-        self.cursor = FeedCursor { generation: None, offset: 0 };
+        self.cursor = AnswerCursor { generation: None, offset: 0 };
     }
 
     fn delta(&mut self, text: &str) {

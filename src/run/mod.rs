@@ -6,6 +6,7 @@
 mod action;
 mod adaptation;
 mod admit;
+mod answer_text;
 mod apply;
 mod approval;
 mod attempt;
@@ -61,6 +62,7 @@ mod work;
 pub use crate::sentences::FailureKind;
 pub use action::Action;
 pub use admit::Illegal;
+pub(crate) use answer_text::{AnswerChunk, AnswerCursor, AnswerText};
 pub use approval::{
     ApprovableLists, Approval, ApprovalSubject, Decision, EXPIRY, EditedCall, ListChangeWords,
     RequiredApproval, Undo, shows_call,
@@ -109,6 +111,7 @@ pub use state::{
 };
 pub use takeover::Takeover;
 pub use timers::RunTimer;
+pub(crate) use timers::TimerDriver;
 pub use vote::Vote;
 pub use work::{
     CodeWork, FlowWork, NodeWork, PlannedPath, ProgramStepCall, Round, STAGED_CONFLICT, SceneWork, StepWork,

@@ -26,22 +26,20 @@ fn shown() -> AnswerPreview {
 }
 
 fn writer(feed: &Arc<AnswerFeed>) -> FeedWriter {
-    let mut inner = feed.lock();
-    inner.writer += 1;
-    FeedWriter { feed: feed.clone(), number: inner.writer, shown: Mutex::new(shown()) }
+    FeedWriter { feed: feed.clone(), number: feed.lock().begin_writer(), shown: Mutex::new(shown()) }
 }
 
 /// A client's text and position.
 #[derive(Debug, Clone)]
 struct Client {
     text: String,
-    cursor: FeedCursor,
+    cursor: AnswerCursor,
     seq: u64,
 }
 
 impl Client {
     fn new() -> Self {
-        Self { text: String::new(), cursor: FeedCursor { generation: None, offset: 0 }, seq: 0 }
+        Self { text: String::new(), cursor: AnswerCursor { generation: None, offset: 0 }, seq: 0 }
     }
 
     fn read(&mut self, feed: &AnswerFeed) -> bool {
@@ -159,11 +157,13 @@ fn text_from_an_earlier_process_is_reset() {
 fn oversized_text_arrives_with_the_answer() {
     let feed = Arc::new(AnswerFeed::new());
     let writer = writer(&feed);
-    let much = "x".repeat(MAX_SHOWN_BYTES - 1);
+    let much = "x".repeat(AnswerText::MAX_BYTES - 1);
     writer.text(&much);
     writer.text("yy");
     writer.text("z");
-    assert_eq!(feed.lock().text.len(), much.len());
+    let mut early = Client::new();
+    early.read(&feed);
+    assert_eq!(early.text.len(), much.len());
     let whole = format!("{much}yyz");
     feed.apply_event(5, &answered(&whole));
     let mut client = Client::new();
@@ -228,7 +228,9 @@ proptest! {
                 }
             }
         }
-        let so_far = feed.lock().text.clone();
+        let mut all = Client::new();
+        all.read(&feed);
+        let so_far = all.text;
         let answer = if replaced { "aè".to_owned() } else { format!("{so_far}b") };
         feed.apply_event(seq + 1, &answered(&answer));
         for mut client in clients {
