@@ -11,7 +11,7 @@ use proscenium::{
 
 use super::failure::{Exit, Failure};
 use super::output::{Output, document};
-use super::text::{count, dollars, duration, json, name, one_line, short};
+use super::text::{count, dollars, duration, json, one_line, short};
 use super::{args, flows, stored_runs};
 
 /// Maximum number of columns of a message, of arguments, and of the request.
@@ -36,7 +36,7 @@ pub async fn run<W: Write>(
 }
 
 fn write(out: &mut impl Write, explanation: &Explanation, zone: &TimeZone) -> io::Result<()> {
-    writeln!(out, "Run: {}, {}", explanation.run_id, name(&explanation.status))?;
+    writeln!(out, "Run: {}, {}", explanation.run_id, explanation.status)?;
     writeln!(out, "Request: {}", short(&explanation.request, WORDS))?;
     let level = explanation.level.map_or("not set", |level| level.name());
     let mode = explanation.mode.map_or("not set", |mode| mode.name());

@@ -278,7 +278,7 @@ async fn delete(
     };
     let (_, state) = stored.run(row.run).await?;
     if !state.status.is_terminal() {
-        let what = format!("plan {task} has not ended: its run is {}", super::text::name(&state.status));
+        let what = format!("plan {task} has not ended: its run is {}", state.status);
         return Err(
             Failure::new("plan.active", what).help(format!("`proscenium plans cancel {task}` ends it"))
         );

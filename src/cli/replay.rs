@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::failure::{Exit, Failure};
 use super::ids::IdPrefix;
 use super::output::{Output, document};
-use super::text::{clean, count, name, one_line, short};
+use super::text::{clean, count, one_line, short};
 use super::{args, changes, engine, stored_runs};
 
 /// Maximum width of a reason within a line, in columns.
@@ -88,7 +88,7 @@ fn write_report(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io
         out,
         "run {}: {}, {}: {}, {}, {} read, {}",
         replayed.run_id,
-        name(&replayed.status),
+        replayed.status,
         count(replayed.events, "event"),
         count(held.decisions, "decision"),
         count(held.questions, "question"),
@@ -157,7 +157,7 @@ fn what(value: &Value) -> &str {
 
 fn differs(out: &mut impl Write, difference: &ReplayDifference, diff: bool) -> io::Result<()> {
     let (seq, event) = (difference.seq, &difference.event);
-    let kind = name(&difference.kind);
+    let kind = difference.kind;
     writeln!(out, "\nevent {seq} {event} [{kind}]: {}", short(&difference.why, WHY))?;
     if diff {
         writeln!(out, "--- recorded\n+++ today")?;

@@ -13,7 +13,7 @@ use proscenium::{AnswerFlow, Explanation, answer_text};
 use super::flows::maker_text;
 use super::narrate::steps_of;
 use super::output::tokens;
-use super::text::{clean, count, dollars, duration, json, name, one_line, short, whole_json};
+use super::text::{clean, count, dollars, duration, json, one_line, short, whole_json};
 use super::{pending_questions, table};
 
 /// The parts of a run that are shown.
@@ -80,7 +80,7 @@ fn head(
     let (Some(first), Some(last)) = (journal.first(), journal.last()) else { return Ok(()) };
     writeln!(out, "Run: {}", state.run)?;
     writeln!(out, "Request: {}", one_line(state.request()))?;
-    writeln!(out, "Status: {}", name(&state.status))?;
+    writeln!(out, "Status: {}", state.status)?;
     let user = state.queued.as_ref().map_or("", |queued| queued.user.as_str());
     writeln!(out, "Session: {}, tenant {}, asked by {}", first.session, first.tenant, one_line(user))?;
     let at = first.at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
@@ -100,7 +100,7 @@ pub fn plan(
     state: &RunState,
     zone: &TimeZone,
 ) -> io::Result<()> {
-    writeln!(out, "Run: {}, {}", state.run, name(&state.status))?;
+    writeln!(out, "Run: {}, {}", state.run, state.status)?;
     if state.plans.is_empty() {
         writeln!(out, "There is no plan yet.")?;
     }

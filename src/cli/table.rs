@@ -9,7 +9,7 @@ use proscenium::run::{RunId, RunStatus, SessionId, TenantId};
 use proscenium::store::{About, ApprovalRow, RunRow};
 use serde_json::{Value, json};
 
-use super::text::{dollars, name, one_line, short};
+use super::text::{dollars, one_line, short};
 
 /// One run in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,7 +50,7 @@ pub fn runs(
         [
             row.run.to_string(),
             time(row.at, zone),
-            format!("{}{error}", name(&row.status)),
+            format!("{}{error}", row.status),
             row.llm_calls.to_string(),
             dollars(row.cost_nano_usd as f64 / 1e9),
             row.session.to_string(),
@@ -96,7 +96,7 @@ pub fn parked(
         };
         let waits: Vec<String> = approvals.iter().map(waits).collect();
         let waits = if waits.is_empty() { "plans resume: quarantine".to_owned() } else { waits.join(", ") };
-        [row.run.to_string(), time(row.updated, zone), name(&row.status), waits, one_line(&row.request)]
+        [row.run.to_string(), time(row.updated, zone), row.status.to_string(), waits, one_line(&row.request)]
     });
     aligned(out, head, body, &TableLayout { right: &[], optional: &[1, 2], ids: Some(0) }, width)?;
     writeln!(

@@ -67,14 +67,6 @@ pub fn dollars(usd: f64) -> String {
     }
 }
 
-/// The name of a value of a closed set, as in JSON.
-pub fn name(value: &impl serde::Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -86,8 +86,9 @@ pub struct CatalogueComparison {
 }
 
 /// The kind of a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum DifferenceKind {
     /// The current code does something else, or nothing.
     Decision,
