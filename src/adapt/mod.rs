@@ -27,6 +27,7 @@ pub(crate) use policy::resolved_arguments;
 pub use policy::{
     AlternativeTool, CachedResult, FaultPolicy, MAX_ALTERNATIVES, PolicyAction, PolicyDefaults, ToolPolicies,
 };
+pub(crate) use respond::is_one;
 pub use respond::{
     CallFailure, PolicyChoice, RecoveryAction, RefusedAction, Repetition, WeighedAction, decision_id,
     decision_options, decision_refusal, is_final, recovery_choices, recovery_options, recovery_refusal,

@@ -107,7 +107,7 @@ fn one() -> u32 {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_one(voters: &u32) -> bool {
+pub(crate) fn is_one(voters: &u32) -> bool {
     *voters == 1
 }
 

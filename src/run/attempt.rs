@@ -24,13 +24,13 @@ pub struct Attempt {
     #[serde(default)]
     pub millis: u64,
     /// How long after the first attempt, or the look-up before it, it began, in milliseconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub after_millis: u64,
     /// Milliseconds until the reply began, where it was streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_token_millis: Option<u64>,
     /// What a reply that was already available would have cost, in nano-USD.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "super::is_default")]
     pub saved_nano_usd: u64,
 }
 
@@ -81,9 +81,4 @@ impl Attempt {
         }
         sum
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }

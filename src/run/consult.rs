@@ -32,7 +32,7 @@ pub struct ConsultationState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
     /// How many models vote; one decides where it is 1.
-    #[serde(skip_serializing_if = "is_single")]
+    #[serde(skip_serializing_if = "crate::adapt::is_one")]
     pub voters: u32,
     /// The votes so far, by voter.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -54,11 +54,6 @@ pub struct ConsultationState {
     /// Whether no model replied to its question, or to an equal one that it waited for.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unanswered: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_single(voters: &u32) -> bool {
-    *voters == 1
 }
 
 /// Where the reply to a consultation's question came from.

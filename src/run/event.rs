@@ -434,7 +434,7 @@ pub enum Event {
         /// Where it stopped.
         stop: ProgramStop,
         /// Milliseconds that it took, without the wait for a worker.
-        #[serde(default, skip_serializing_if = "is_zero_ms")]
+        #[serde(default, skip_serializing_if = "super::is_default")]
         millis: u64,
     },
     /// The documents that a step, or a call of it, summarises were read and divided into chunks.
@@ -656,9 +656,4 @@ impl Event {
     pub(super) fn step_failed(step: u32, error: Fault) -> Self {
         Self::StepFailed { step, status: crate::plan::StepStatus::Failed, error }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_zero_ms(number: &u64) -> bool {
-    *number == 0
 }

@@ -117,3 +117,8 @@ pub use work::{
     CodeWork, FlowWork, NodeWork, PlannedPath, ProgramStepCall, Round, STAGED_CONFLICT, SceneWork, StepWork,
     SummaryWork, SynthesisWork, WrittenProgram, fitted_facts,
 };
+
+/// Returns whether a value is that of its type's default, which is not written.
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

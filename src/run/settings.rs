@@ -38,71 +38,71 @@ pub struct Settings {
     /// Milliseconds from start to the deadline of the whole run.
     pub run_timeout_ms: u64,
     /// Which plans and calls need an approval.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub approval: ApprovalPolicy,
     /// Whether a failed or cancelled run undoes its finished writes, where their tools declare how.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub compensate: bool,
     /// The revision of the rules that applies, from 0 to [`RULES_REVISION`]. Absent (0) in runs that
     /// started before revisions were counted.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub rules: u16,
     /// Which writes the user is asked to confirm. Effective from revision 1 on.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub confirm: ConfirmPolicy,
     /// The tenant's minimum confirmation policy, whatever a scene declares.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub confirm_at_least: Option<ConfirmPolicy>,
     /// Maximum number of writes that a run may begin without confirmation; any further one has to be confirmed.
     /// Effective from revision 1 on.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub max_writes: u32,
     /// The language of requests whose own language is unclear, ISO 639-1.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub language: Option<String>,
     /// The operator's instructions for the planner, added to its system prompt.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub planner_instructions: String,
     /// Which calls a plan prepares, and whether a step is executed by them without asking its scene.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub prepare: PrepareMode,
     /// Whether scenes are asked at all.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub scenes: SceneMode,
     /// The number of scenes that a prompt for a plan describes in full; 0 describes all.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub shortlist: u32,
     /// The number of tokens that a prompt may have, so that it fits into every model's window; 0 does not limit it.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub prompt_tokens: u32,
     /// Milliseconds for the ranking of the scenes by embeddings before the first plan; 0 where it is not asked for: no
     /// model offers embeddings, or the prompt describes all scenes.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub embeddings_timeout_ms: u32,
     /// Whether a plan is looked up among those learned from executions before a planner is asked.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub learn: LearnMode,
     /// Who may be asked when something unexpected happens.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub level: Option<ExecutionLevel>,
     /// How much may change when something unexpected happens. Always set where the level is.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub mode: Option<ExecutionMode>,
     /// The policies for failed calls whose tools declare nothing else, and the run's bounds.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub policies: PolicyDefaults,
     /// The bounds of the run's consultations.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub consultations: ConsultationLimits,
     /// Whether a configured model executes nodes of flows and steps of kind llm: without one, none is asked. Absent in
     /// runs of earlier releases, which asked in any case.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub node_model: Option<bool>,
     /// Whether a program may be the plan, or a step of one.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub maker: PlanningMaker,
     /// Whether a configured model writes programs: without one, none is asked. Absent in runs of earlier releases.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub program_model: Option<bool>,
 }
 
@@ -226,10 +226,6 @@ pub enum ApprovalScope {
     Writes,
     /// None, whatever scenes declare.
     Never,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 impl Default for Settings {

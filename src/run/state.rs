@@ -43,7 +43,7 @@ pub struct RunState {
     /// How many times it was taken over.
     pub epoch: u32,
     /// How many times it was taken over since it last made progress.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub stalls: u32,
     /// Why it was quarantined: it waits until a person resumes or cancels it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,13 +121,13 @@ pub struct RunState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plans_before_results: Option<u32>,
     /// How many retries policies have begun since it last began or was resumed after its end.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub retries: u32,
     /// How long it has waited for these, in milliseconds.
-    #[serde(skip_serializing_if = "is_zero_ms")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub waited_ms: u64,
     /// How many steps in a row, of plans after the first, had no result. Counted from the level `adaptive` on.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub idle_steps: u32,
     /// What was left to do whenever a plan was put in force, where the plan may be patched.
     #[serde(skip)]
@@ -136,7 +136,7 @@ pub struct RunState {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub consultations: BTreeMap<u32, ConsultationState>,
     /// How many of them put a question since the run began or was resumed after its end.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "super::is_default")]
     pub consulted: u32,
     /// When its last event was appended; the epoch where only events are folded. Never goes back.
     #[serde(skip)]
@@ -214,16 +214,6 @@ fn by_subject<S: Serializer>(tries: &BTreeMap<Subject, Vec<u32>>, serializer: S)
         }
     }
     serializer.collect_map(tries.iter().map(|(subject, tries)| (Key(*subject), tries)))
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_zero_ms(count: &u64) -> bool {
-    *count == 0
 }
 
 impl RunState {

@@ -82,7 +82,7 @@ pub struct Scene {
     /// SQL that creates its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
     pub schema_sql: Option<String>,
     /// The tables that it declares for programs and for its tools.
-    #[serde(skip_serializing_if = "no_tables")]
+    #[serde(skip_serializing_if = "SceneTables::is_empty")]
     pub tables: Arc<SceneTables>,
     /// The functions of programs for these tables, and the commit of staged changes. They are not offered to models or
     /// plans.
@@ -115,10 +115,6 @@ pub struct Scene {
     /// by themselves, and models do not see them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flow: Option<Arc<Flow>>,
-}
-
-fn no_tables(tables: &Arc<SceneTables>) -> bool {
-    tables.is_empty()
 }
 
 /// A request that a scene serves.

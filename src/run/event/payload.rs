@@ -134,7 +134,7 @@ pub struct RequestedCall {
     pub confirm: Option<Unconfirmed>,
     /// For a repeatable tool: how many equal calls of its step, or of earlier steps of the same plan,
     /// precede it. Calls with different numbers are distinct.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::run::is_default")]
     pub occurrence: u32,
     /// A read whose result may change at any moment, so it is executed each time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -197,11 +197,6 @@ pub struct UnusableCall {
     pub step: u32,
     /// The call, and what is wrong with it.
     pub call: UnpreparedCall,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// A write that is not executed before the user has confirmed it.

@@ -100,7 +100,7 @@ pub enum PartOutcome {
         /// The facts, in their order in the text.
         facts: Vec<QuotedFact>,
         /// How many were reported that the text does not say, or for which there was no room.
-        #[serde(default, skip_serializing_if = "is_none")]
+        #[serde(default, skip_serializing_if = "crate::run::is_default")]
         dropped: u32,
     },
     /// The summary itself.
@@ -110,7 +110,7 @@ pub enum PartOutcome {
         /// Its sources, in the order of their numbers.
         sources: Vec<QuotedFact>,
         /// How many sentences were removed, because no source says what they say.
-        #[serde(default, skip_serializing_if = "is_none")]
+        #[serde(default, skip_serializing_if = "crate::run::is_default")]
         removed: u32,
     },
     /// Nobody was asked, or nobody answered: the part has no facts.
@@ -118,11 +118,6 @@ pub enum PartOutcome {
         /// The code of the reason.
         code: String,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_none(count: &u32) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub struct CallState {
     /// How often it was started.
     pub attempts: u32,
     /// How many of these were interrupted by the end of the process; they do not count against the call.
-    #[serde(skip_serializing_if = "super::is_zero")]
+    #[serde(skip_serializing_if = "crate::run::is_default")]
     pub interruptions: u32,
     /// The write that it undoes.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,10 +54,10 @@ pub struct CodeWork {
     /// How often programs of the step were executed.
     pub executions: u32,
     /// Milliseconds that the executions of the last program took.
-    #[serde(skip_serializing_if = "is_zero_ms")]
+    #[serde(skip_serializing_if = "crate::run::is_default")]
     pub executed_ms: u64,
     /// How often rows changed while the program was under way.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::run::is_default")]
     pub conflicts: u32,
     /// Why the last program did not come to its end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,14 +106,6 @@ impl ProgramStepCall {
     pub fn is_commit(&self, run: &RunState) -> bool {
         run.calls.get(&self.call).is_some_and(|call| call.is_commit)
     }
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-fn is_zero_ms(number: &u64) -> bool {
-    *number == 0
 }
 
 impl CodeWork {

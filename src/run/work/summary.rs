@@ -34,7 +34,7 @@ pub struct SummaryWork {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub parts: BTreeMap<u32, PartOutcome>,
     /// How many replies about it in a row were unusable or missing.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "crate::run::is_default")]
     pub failures: u32,
     /// Why it cannot go on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -226,11 +226,6 @@ const NOTHING: &str = "summary.nothing";
 /// Returns whether the code is that of a question for which no money is left.
 pub(in crate::run) fn is_about_money(code: &str) -> bool {
     code.starts_with("budget.")
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 fn part_done(owner: SummaryOwner, part: u32, outcome: PartOutcome) -> Event {
