@@ -89,7 +89,7 @@ pub fn text_with_status(
             let _ = writeln!(out, "After: {}", after.join(", "));
         }
         if let Some(status) = steps.get(&step.step_number) {
-            let _ = writeln!(out, "Status: {}", status_name(status));
+            let _ = writeln!(out, "Status: {}", status.name());
         }
     }
     out
@@ -118,13 +118,6 @@ pub fn mermaid_with_notes(plan: &Plan, notes: &StepNotes) -> String {
         }
     }
     out
-}
-
-fn status_name<T: serde::Serialize>(status: &T) -> String {
-    match serde_json::to_value(status) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    }
 }
 
 /// The arguments of a prepared call as one line of JSON.

@@ -1,7 +1,5 @@
 //! The statuses of plans and steps, and the legal transitions.
 
-use std::fmt::Write;
-
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
@@ -101,21 +99,6 @@ impl PlanStatus {
     /// Returns whether the plan has ended.
     pub fn is_terminal(self) -> bool {
         matches!(self, PlanStatus::Completed | PlanStatus::Failed | PlanStatus::Cancelled)
-    }
-
-    /// The table as a Mermaid state diagram, as `docs/internals/approvals.md` shows it.
-    pub fn diagram() -> String {
-        let mut out = String::from("stateDiagram-v2\n    [*] --> draft\n");
-        for from in Self::ALL {
-            for to in from.successors() {
-                // Writing into a String cannot fail.
-                let _ = writeln!(out, "    {} --> {}", from.name(), to.name());
-            }
-        }
-        for last in Self::ALL.into_iter().filter(|status| status.is_terminal()) {
-            let _ = writeln!(out, "    {} --> [*]", last.name());
-        }
-        out
     }
 }
 

@@ -136,22 +136,6 @@ impl Store {
         .await
         .map_err(failed)
     }
-
-    /// Every change of a switch, oldest first.
-    ///
-    /// # Errors
-    /// Database errors.
-    pub async fn switch_history(&self, kind: SwitchKind, name: &str) -> Result<Vec<SwitchRow>, Error> {
-        let failed = |e| Error::database(self.path(), "read the switches", &e);
-        let sql =
-            "SELECT kind, name, off, reason, by, at FROM switches WHERE kind = ? AND name = ? ORDER BY id";
-        sqlx::query_as(sql)
-            .bind(<&'static str>::from(kind))
-            .bind(name)
-            .fetch_all(self.pool())
-            .await
-            .map_err(failed)
-    }
 }
 
 impl FromRow<'_, SqliteRow> for SwitchRow {
@@ -206,8 +190,9 @@ mod tests {
         let off: SwitchedOff = now.into_iter().collect();
         assert!(off.get(SwitchKind::Tool, "Desk.Book").is_none());
         assert_eq!(off.get(SwitchKind::Model, "small").map(|row| &*row.by), Some("ada"));
-        let history = store.switch_history(SwitchKind::Tool, "Desk.Book").await.unwrap();
-        assert_eq!(history.iter().map(|row| row.off).collect::<Vec<_>>(), [true, false]);
+        let sql = "SELECT off FROM switches WHERE name = 'Desk.Book' ORDER BY id";
+        let history: Vec<bool> = sqlx::query_scalar(sql).fetch_all(store.pool()).await.unwrap();
+        assert_eq!(history, [true, false]);
         let error = store.switch(SwitchKind::Tool, "a\nb", true, "", "ada").await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::BadRecord.as_str());
     }
