@@ -6,21 +6,17 @@ use proscenium::run::{Event, OutOfScope, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    AnsweredRun, FROM_ANSWER, FROM_CHECK, ModelRules, QuestionKind, Town, arguments_of, final_verdict,
-    has_results, more, plan, question_kind, requests, step,
+    AnsweredRun, FROM_ANSWER, FROM_CHECK, ModelRules, QuestionKind, Town, arguments_of, book_plan,
+    final_verdict, has_results, more, plan, question_kind, requests, step,
 };
 use crate::support::{Scripted, forced_tool, last_message, section, tool_names};
 
 const MISSING: &str = "A parking space for 5 May has still to be booked.";
 
-fn find() -> Value {
-    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
-}
-
 /// First the book; then, because the check reports it missing, this plan.
 fn two_plans(second: Value) -> ModelRules {
-    let plans = [find(), second];
-    ModelRules::of(find())
+    let plans = [book_plan(), second];
+    ModelRules::of(book_plan())
         .plan(move |request, nth| Scripted::forced(request, plans[nth.min(1)].clone()))
         .check(|request, nth| {
             Scripted::forced(request, if nth == 0 { more(MISSING) } else { final_verdict() })
@@ -81,7 +77,7 @@ async fn replan_numbered_from_one_continues_the_step_numbers() {
 
 #[tokio::test]
 async fn max_replans_bounds_a_check_that_always_continues() {
-    let play = ModelRules::of(find())
+    let play = ModelRules::of(book_plan())
         .plan(|request, nth| {
             let number = nth as u32 + 1;
             Scripted::forced(request, plan(json!([step(number, "Library", &["FindBook"], Value::Null)])))
@@ -130,7 +126,7 @@ async fn replan_without_steps_ends_the_run() {
 #[tokio::test]
 async fn answer_in_the_check_saves_the_answer_call() {
     for (with_check, calls, text) in [(true, 0, FROM_CHECK), (false, 1, FROM_ANSWER)] {
-        let llm = ModelRules::of(find()).start();
+        let llm = ModelRules::of(book_plan()).start();
         let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
         let finished = town.ask("Where is Dune?").await;
         assert_eq!(requests(&llm, QuestionKind::Answer).len(), calls);
@@ -146,7 +142,7 @@ async fn check_without_an_answer_is_followed_by_an_answer_call() {
     for answer in [Value::Null, json!("  ")] {
         let mut verdict = final_verdict();
         verdict["answer"] = answer;
-        let llm = ModelRules::of(find())
+        let llm = ModelRules::of(book_plan())
             .check(move |request, _| Scripted::forced(request, verdict.clone()))
             .start();
         let town = Town::open(&llm, |_| {}).await;
@@ -161,7 +157,7 @@ async fn check_without_an_answer_is_followed_by_an_answer_call() {
 #[tokio::test]
 async fn verdict_without_missing_information_is_rejected() {
     let vague = json!({"should_continue": true, "can_answer_now": false, "reasoning": "", "missing_information": null});
-    let play = ModelRules::of(find()).check(move |request, nth| {
+    let play = ModelRules::of(book_plan()).check(move |request, nth| {
         Scripted::forced(request, if nth == 0 { vague.clone() } else { final_verdict() })
     });
     let llm = play.start();
@@ -184,7 +180,7 @@ fn degraded(finished: &AnsweredRun) -> Vec<bool> {
 
 #[tokio::test]
 async fn unreadable_check_degrades_and_is_recorded() {
-    let play = ModelRules::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
+    let play = ModelRules::of(book_plan()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.max_retries = 1).await;
     let finished = town.ask("Where is Dune?").await;
@@ -196,7 +192,7 @@ async fn unreadable_check_degrades_and_is_recorded() {
 
 #[tokio::test]
 async fn fallback_rules_replace_an_unreadable_check() {
-    let play = ModelRules::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
+    let play = ModelRules::of(book_plan()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
     let llm = play.start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let finished = town.ask("Where is the book Dune?").await;
@@ -212,10 +208,10 @@ async fn fallback_rules_replace_an_unreadable_check() {
 async fn verdict_asks_the_user_and_the_next_message_continues() {
     const QUESTION: &str = "Which plate has the car?";
     for with_check in [true, false] {
-        let play = ModelRules::of(find())
+        let play = ModelRules::of(book_plan())
             .plan(|request, nth| {
                 let booking = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
-                Scripted::forced(request, if nth == 0 { find() } else { booking })
+                Scripted::forced(request, if nth == 0 { book_plan() } else { booking })
             })
             .check(|request, nth| match nth {
                 0 => {
@@ -369,7 +365,7 @@ async fn answer_with_ungrounded_figures_is_rejected_then_replaced_by_results() {
     // Corrected in the second attempt, and never.
     for (last, answer) in [("Dune is on shelf B4.", "Dune is on shelf B4."), (invented, "Library is done.")] {
         let verdict = verdict.clone();
-        let llm = ModelRules::of(find())
+        let llm = ModelRules::of(book_plan())
             .check(move |request, _| Scripted::forced(request, verdict.clone()))
             .answer(move |_, nth| Scripted::Text([invented, last][nth.min(1)].to_owned()))
             .start();
@@ -388,7 +384,7 @@ async fn answer_that_only_echoes_its_input_is_rejected() {
     let parrot = "Hello! I am called Keysersoze and would like to know on which shelf Dune is.";
     let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
         "missing_information": null, "answer": parrot});
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(move |request, _| Scripted::forced(request, verdict.clone()))
         .answer(move |_, _| Scripted::Text(parrot.to_owned()))
         .start();

@@ -8,7 +8,7 @@ use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    CallLog, ModelRules, QuestionKind, Town, arguments_of, plan, requests, scenes, step,
+    CallLog, ModelRules, QuestionKind, Town, arguments_of, book_plan, plan, requests, scenes, step,
 };
 use crate::support::{Scripted, ScriptedLlm, section};
 
@@ -46,13 +46,9 @@ fn names(request: &Value, name: &str) -> Vec<String> {
     lines.lines().map(scene).collect()
 }
 
-fn find_book() -> Value {
-    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
-}
-
 #[tokio::test]
 async fn prompt_lists_every_scene_and_describes_those_that_fit_the_request() {
-    let llm = ModelRules::of(find_book()).start();
+    let llm = ModelRules::of(book_plan()).start();
     let town = open(&llm, 5).await;
     let run = town.ask("On which shelf is the book Dune?").await;
     assert_eq!(run.answer.status, RunStatus::Completed, "{run:#?}");
@@ -72,7 +68,7 @@ async fn prompt_lists_every_scene_and_describes_those_that_fit_the_request() {
 
 #[tokio::test]
 async fn tools_and_scenes_come_first_and_are_the_same_for_every_request() {
-    let llm = ModelRules::of(find_book()).start();
+    let llm = ModelRules::of(book_plan()).start();
     let town = open(&llm, 5).await;
     town.ask("On which shelf is the book Dune?").await;
     town.ask("Is there a parking space tomorrow?").await;
@@ -112,7 +108,7 @@ async fn planner_is_shown_the_scenes_that_it_asks_for() {
 async fn planner_is_shown_more_scenes_once() {
     let llm = ModelRules::of(json!(null))
         .plan(|request, _| {
-            let mut written = find_book();
+            let mut written = book_plan();
             written["more_scenes"] = json!(["Parking"]);
             Scripted::forced(request, written)
         })
@@ -143,7 +139,7 @@ async fn repair_of_a_plan_describes_the_scenes_that_it_named() {
 
 #[tokio::test]
 async fn few_scenes_are_all_described() {
-    let llm = ModelRules::of(find_book()).start();
+    let llm = ModelRules::of(book_plan()).start();
     let town = open(&llm, OTHERS as u32 + 3).await;
     town.ask("Find the book Dune.").await;
     let asked = &requests(&llm, QuestionKind::Plan)[0];
@@ -187,7 +183,7 @@ async fn prompts_fit_into_the_window_and_say_what_was_cut() {
 
 #[tokio::test]
 async fn request_that_cannot_fit_is_refused_by_name_before_it_is_sent() {
-    let llm = ModelRules::of(find_book()).start();
+    let llm = ModelRules::of(book_plan()).start();
     let town = Town::open(&llm, |config| {
         config.llm.models[0].context_window = 1000;
         config.llm.models[0].max_output_tokens = 200;

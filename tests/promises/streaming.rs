@@ -8,15 +8,13 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{RngCore, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::support::planner_engine::{FROM_CHECK, ModelRules, Town, has_results, more, plan, step};
+use crate::support::planner_engine::{
+    FROM_CHECK, ModelRules, Town, book_plan, has_results, more, plan, step,
+};
 use crate::support::{Gate, Scripted, ScriptedLlm, StreamEnd, arguments, finish, section, words};
 
 const CHECK: &str = "CheckContinuation";
 const ANSWER: &str = "È sullo scaffale \"B4\", 🙂 e\\o B5.\n";
-
-fn find() -> Value {
-    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
-}
 
 /// No scene is needed, so the answer is the model's text.
 fn talk() -> Value {
@@ -143,7 +141,7 @@ async fn first_words_in_a_forced_call_arrive_while_still_writing() {
     for schema in [false, true] {
         let gate = Gate::closed();
         let held = gate.clone();
-        let llm = ModelRules::of(find())
+        let llm = ModelRules::of(book_plan())
             .check(move |_, _| {
                 let text = verdict(ANSWER);
                 let (before, after) = text.split_at(text.find("B5").unwrap());
@@ -180,7 +178,7 @@ async fn first_words_in_a_forced_call_arrive_while_still_writing() {
 
 #[tokio::test]
 async fn answer_beside_a_continuation_request_is_not_shown() {
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(|request, nth| {
             let mut verdict = more("A parking space is to be booked.");
             verdict["answer"] = json!("Not yet all of it.");
@@ -192,7 +190,7 @@ async fn answer_beside_a_continuation_request_is_not_shown() {
         })
         .plan(|request, nth| {
             let parking = plan(json!([step(2, "Parking", &["FreeSpaces"], Value::Null)]));
-            Scripted::forced(request, if nth == 0 { find() } else { parking })
+            Scripted::forced(request, if nth == 0 { book_plan() } else { parking })
         })
         .start();
     let town = town(&llm).await;
@@ -211,7 +209,7 @@ fn streamed(function: &str, pieces: &[&str]) -> Scripted {
 #[tokio::test]
 async fn words_of_a_broken_stream_are_retracted_and_replaced() {
     // The first attempt breaks off; the second is retried because its reply cannot be used.
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(|_, nth| match nth {
             0 => {
                 let text =
@@ -263,7 +261,7 @@ async fn subscriber_sees_the_retraction_and_then_the_right_words() {
 
 #[tokio::test]
 async fn answer_echoing_the_request_is_hidden_and_retried() {
-    let llm = ModelRules::of(find()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
+    let llm = ModelRules::of(book_plan()).check(|_, _| streamed(CHECK, &[&verdict("find Dune")])).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune!", None)).await.unwrap();
     let seen = all(ticket.stream()).await;
@@ -306,7 +304,8 @@ async fn subscribers_that_never_read_do_not_slow_others() {
 async fn late_or_returning_subscriber_gets_missing_events_once() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm =
+        ModelRules::of(book_plan()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let mut stream = ticket.stream();
@@ -334,7 +333,7 @@ async fn late_or_returning_subscriber_gets_missing_events_once() {
 
 #[tokio::test]
 async fn ended_run_is_streamed_from_the_journal_from_any_event() {
-    let llm = ModelRules::of(find()).start();
+    let llm = ModelRules::of(book_plan()).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let live = all(ticket.stream()).await;
@@ -371,7 +370,8 @@ async fn ended_run_is_streamed_from_the_journal_from_any_event() {
 async fn run_of_another_tenant_is_not_found() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm =
+        ModelRules::of(book_plan()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let mut ticket = town.engine.submit(town.engine.request("Find Dune.", None)).await.unwrap();
     let other = TenantId::new("somebody-else").unwrap();
@@ -392,7 +392,7 @@ async fn run_of_another_tenant_is_not_found() {
 
 #[tokio::test]
 async fn cached_reply_is_streamed() {
-    let llm = ModelRules::of(find()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
+    let llm = ModelRules::of(book_plan()).check(|_, _| streamed(CHECK, &[&verdict(ANSWER)])).start();
     let town = town(&llm).await;
     let mut seen = Vec::new();
     for _ in 0..2 {
@@ -409,7 +409,8 @@ async fn cached_reply_is_streamed() {
 async fn shown_part_of_an_abandoned_answer_is_retracted() {
     let gate = Gate::closed();
     let held = gate.clone();
-    let llm = ModelRules::of(find()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
+    let llm =
+        ModelRules::of(book_plan()).check(move |_, _| held_check(&verdict(ANSWER), "B5", &held)).start();
     let town = town(&llm).await;
     let request = town.engine.request("Find Dune.", None);
     let tenant = request.tenant.clone();
@@ -475,7 +476,7 @@ async fn shown_words_equal_the_answer_however_chunks_are_split() {
         format!("{seed}{text}.")
     };
     // Each reply of the check is split differently; some break off, some cannot be used.
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(move |request, nth| {
             let mut dice = ChaCha8Rng::seed_from_u64(1000 + nth as u64);
             let seed = section(request, "request").unwrap().rsplit(' ').next().unwrap().parse().unwrap();

@@ -10,19 +10,15 @@ use proscenium::run::{Attempt, Event, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    AnsweredRun, FROM_ANSWER, ModelRules, QuestionKind, Town, final_verdict, plan, question_kind, requests,
-    step,
+    AnsweredRun, FROM_ANSWER, ModelRules, QuestionKind, Town, book_plan, final_verdict, plan, question_kind,
+    requests,
 };
 use crate::support::{Scripted, ScriptedLlm, StreamEnd};
-
-fn find() -> Value {
-    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
-}
 
 /// A plan with one scene if a book is requested, otherwise without any.
 fn as_asked(request: &Value) -> Scripted {
     let book = crate::support::section(request, "request").unwrap().contains("book");
-    Scripted::forced(request, if book { find() } else { plan(json!([])) })
+    Scripted::forced(request, if book { book_plan() } else { plan(json!([])) })
 }
 
 fn is_streamed(request: &Value) -> bool {
@@ -59,7 +55,7 @@ async fn only_calls_with_visible_text_are_streamed_by_default() {
         (StreamMode::All, STREAMED, STREAMED),
         (StreamMode::No, WHOLE, WHOLE),
     ] {
-        let llm = ModelRules::of(find()).plan(|request, _| as_asked(request)).start();
+        let llm = ModelRules::of(book_plan()).plan(|request, _| as_asked(request)).start();
         let town = Town::open(&llm, |config| config.llm.models[0].stream = wish).await;
         town.ask_reading("Find a book.").await;
         town.ask_reading("Hello.").await;
@@ -86,7 +82,7 @@ async fn answers_that_nobody_reads_as_they_are_written_are_not_streamed() {
         released.lock().unwrap().recv().unwrap();
         as_asked(request)
     };
-    let llm = ModelRules::of(find()).plan(as_released).start();
+    let llm = ModelRules::of(book_plan()).plan(as_released).start();
     let town = Town::open(&llm, |_| {}).await;
     // How long this model takes for an answer is known after the first one.
     for words in ["Find a book.", "Hello.", "Find another book.", "Good day."] {
@@ -111,7 +107,7 @@ async fn stream_options_are_dropped_after_a_refusal() {
         Some(_) => status(400, "Unrecognized request argument supplied: stream_options"),
         None => good,
     };
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(move |request, _| say(request, Scripted::forced(request, final_verdict())))
         .start();
     let town = Town::open(&llm, |_| {}).await;
@@ -134,7 +130,7 @@ async fn streaming_is_dropped_after_a_refusal() {
         true => status(422, "Cannot use tools with stream"),
         false => good,
     };
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .plan(|request, _| as_asked(request))
         .check(move |request, _| say(request, Scripted::forced(request, final_verdict())))
         .start();
@@ -199,7 +195,7 @@ async fn unrelated_refusal_is_not_retried_and_suggests_a_setting() {
 #[tokio::test]
 async fn model_with_only_empty_streams_gets_unstreamed_requests() {
     let empty = || Scripted::Stream(vec![], StreamEnd::Done);
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(
             move |request, _| {
                 if is_streamed(request) { empty() } else { Scripted::forced(request, final_verdict()) }
@@ -213,7 +209,7 @@ async fn model_with_only_empty_streams_gets_unstreamed_requests() {
     assert_eq!(forms(&llm, QuestionKind::Check), [STREAMED, WHOLE, WHOLE]);
 
     // A model that has streamed does so again: the fault was transient.
-    let llm = ModelRules::of(find())
+    let llm = ModelRules::of(book_plan())
         .check(
             move |request, nth| if nth == 1 { empty() } else { Scripted::forced(request, final_verdict()) },
         )

@@ -68,6 +68,11 @@ pub fn plan(steps: Value) -> Value {
     json!({"needs_execution": needed, "reasoning": "scripted", "steps": steps})
 }
 
+/// The plan that looks a book up.
+pub fn book_plan() -> Value {
+    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
+}
+
 /// A step of a plan.
 pub fn step(number: u32, scene: &str, tools: &[&str], depends: Value) -> Value {
     json!({"step_number": number, "scene_name": scene, "purpose": format!("What {scene} is asked for."),

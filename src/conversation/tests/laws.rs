@@ -7,12 +7,7 @@ use proptest::test_runner::TestRunner;
 use super::sim::Sim;
 use super::world::{calm_worlds, worlds};
 use crate::run::SessionEvent;
-
-/// `PROPTEST_CASES` overrides the number of cases.
-fn cases(cases: u32) -> ProptestConfig {
-    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: more.unwrap_or(cases), failure_persistence: None, ..ProptestConfig::default() }
-}
+use crate::run::tests::cases;
 
 proptest! {
     #![proptest_config(cases(192))]

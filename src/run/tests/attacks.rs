@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::generators;
-use super::script::{Script, undo};
+use super::script::{BOOK, LOOK, PAY, Script, undo};
 use super::sim::queued;
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
@@ -11,10 +11,7 @@ use crate::run::{
     RunStatus, Settings,
 };
 
-const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
-const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
 const OTHER: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 2);
-const PAY: (&str, Effect, Repeat, u32) = ("pay", Effect::Write, Repeat::Key, 1);
 const YES: Decision = Decision::Yes { hold: false };
 
 fn unknown() -> Outcome {

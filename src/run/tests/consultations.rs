@@ -1,22 +1,15 @@
 //! Consultations: when a model is asked about a failed call, and what its choice leads to.
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, LOOK_ELSEWHERE, PAY, Script, ScriptedCall};
 use crate::adapt::{
     AskRefusal, ConsultationKind, ConsultationLimits, ConsultationOutcome, ExecutionLevel, ExecutionMode,
     FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, RecoveryAction, ToolPolicies,
 };
 use crate::plan::StepStatus;
 use crate::run::{
-    Action, Attempt, CallStatus, ConsultationChoice, Decision, Effect, Event, Fault, FaultClass, Outcome,
-    PlanMaker, Repeat, Reply, RunStatus, Settings, Subject, TimerSubject, Usage,
+    Action, Attempt, CallStatus, ConsultationChoice, Decision, Event, Fault, FaultClass, Outcome, PlanMaker,
+    Reply, RunStatus, Settings, Subject, TimerSubject, Usage,
 };
-
-type ScriptedCall = (&'static str, Effect, Repeat, u32);
-
-const LOOK: ScriptedCall = ("look", Effect::Read, Repeat::Never, 1);
-const LOOK_ELSEWHERE: ScriptedCall = ("look", Effect::Read, Repeat::Never, 2);
-const BOOK: ScriptedCall = ("book", Effect::Write, Repeat::Never, 1);
-const PAY: ScriptedCall = ("pay", Effect::Write, Repeat::Key, 1);
 
 /// One attempt by predefined logic, so that a model is asked at the first failure.
 fn settings() -> Settings {
@@ -76,11 +69,6 @@ fn fails_to_answer(run: &mut Script, consultation: u32, code: &str, attempts: Ve
 
 fn ids(run: &Script, consultation: u32) -> Vec<&'static str> {
     run.state.consultations[&consultation].options.iter().map(|option| option.id()).collect()
-}
-
-/// Whether a question of a consultation is in flight.
-fn asks(run: &Script) -> usize {
-    run.state.asks.values().filter(|ask| matches!(ask.subject, Subject::Consultation { .. })).count()
 }
 
 fn is_failed(run: &Script, call: u32) -> bool {
@@ -143,7 +131,7 @@ fn without_an_answer_predefined_logic_decides_and_nobody_is_asked_again() {
     assert!(is_failed(&run, 1) && run.state.consultations[&1].unanswered);
     run.outcome(2, failed());
     assert!(is_failed(&run, 2));
-    assert_eq!((asks(&run), run.state.consultations.len()), (1, 1));
+    assert_eq!((run.consultation_questions(), run.state.consultations.len()), (1, 1));
 }
 
 #[test]
@@ -179,10 +167,14 @@ fn equal_failures_of_a_run_share_one_question() {
     let mut run = calling(&[LOOK, LOOK_ELSEWHERE], settings());
     run.outcome(1, failed());
     run.outcome(2, failed());
-    assert_eq!((run.state.consultations.len(), asks(&run)), (2, 1), "the second waits for the first");
+    assert_eq!(
+        (run.state.consultations.len(), run.consultation_questions()),
+        (2, 1),
+        "the second waits for the first"
+    );
     choose(&mut run, 1, "retry");
     assert!(matches!(run.state.calls[&2].status, CallStatus::BackedOff { attempt: 2, .. }));
-    assert_eq!((asks(&run), run.state.consulted), (1, 1));
+    assert_eq!((run.consultation_questions(), run.state.consulted), (1, 1));
     assert!(run.state.consultations[&2].chosen.is_some());
 }
 
@@ -203,7 +195,7 @@ fn resumed_run_shares_no_choice_about_other_scenes() {
         run.record(Event::RunResumed { epoch: 2, restart: true, catalogue });
         run.settle();
         run.outcome(2, failed());
-        assert_eq!((run.state.consultations.len(), asks(&run)), (2, questions), "{loaded}");
+        assert_eq!((run.state.consultations.len(), run.consultation_questions()), (2, questions), "{loaded}");
     }
 }
 
@@ -214,10 +206,14 @@ fn choice_that_is_made_after_a_change_is_shared() {
     run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: Some("other".to_owned()) });
     run.settle();
     run.outcome(2, failed());
-    assert_eq!(asks(&run), 2, "the lost question is put again, about the scenes as they are");
+    assert_eq!(
+        run.consultation_questions(),
+        2,
+        "the lost question is put again, about the scenes as they are"
+    );
     choose(&mut run, 1, "retry");
     assert!(run.state.consultations[&2].chosen.is_some());
-    assert_eq!(asks(&run), 2);
+    assert_eq!(run.consultation_questions(), 2);
 }
 
 #[test]
@@ -229,7 +225,7 @@ fn run_has_a_bound_of_consultations() {
     run.outcome(2, other);
     assert!(is_failed(&run, 2), "another scenario is beyond the bound");
     choose(&mut run, 1, "retry");
-    assert_eq!(asks(&run), 1);
+    assert_eq!(run.consultation_questions(), 1);
     let limits = ConsultationLimits { max_per_run: 0, ..ConsultationLimits::default() };
     let mut run = calling(&[LOOK], Settings { consultations: limits, ..settings() });
     run.outcome(1, failed());
@@ -281,7 +277,10 @@ fn write_that_may_be_done_is_referred_to_a_person_and_no_model_is_asked() {
         1,
         Outcome::Unknown { error: Fault::new("http.timeout", "late").classed(FaultClass::Timeout) },
     );
-    assert_eq!((asks(&run), run.state.approvals.len(), run.state.consultations.len()), (0, 1, 0));
+    assert_eq!(
+        (run.consultation_questions(), run.state.approvals.len(), run.state.consultations.len()),
+        (0, 1, 0)
+    );
 }
 
 #[test]
@@ -312,7 +311,7 @@ fn consultation_survives_a_crash_and_ends_with_a_cancellation() {
     run.outcome(1, failed());
     run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: None });
     run.settle();
-    assert_eq!((asks(&run), run.state.consulted), (2, 1), "asked again, and counted once");
+    assert_eq!((run.consultation_questions(), run.state.consulted), (2, 1), "asked again, and counted once");
     let question = run.reply(about(1));
     let late = choice(&run, 1, question, "retry");
     run.record(Event::CancelRequested { by: "lucia".to_owned(), deadline: false, note: None });

@@ -2,17 +2,14 @@
 
 use serde_json::json;
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, PAY, Script};
 use super::sim::queued;
 use crate::plan::{Plan, PlanStatus, Step, StepStatus};
 use crate::run::{
-    ApprovalSubject, Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RULES_REVISION,
-    Repeat, RunStatus, Settings, Subject, Usage, call_key,
+    ApprovalSubject, Decision, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, RULES_REVISION,
+    RunStatus, Settings, Subject, Usage, call_key,
 };
 
-const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
-const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
-const PAY: (&str, Effect, Repeat, u32) = ("pay", Effect::Write, Repeat::Key, 1);
 const YES: Decision = Decision::Yes { hold: false };
 
 /// A run whose plan waits for approval.

@@ -2,21 +2,15 @@
 
 use serde_json::json;
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, LOOK_ELSEWHERE, Script, ScriptedCall, unavailable};
 use crate::adapt::{
     AlternativeTool, ConsultationKind, ConsultationLimits, ConsultationOutcome, ExecutionLevel,
     ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies,
 };
 use crate::run::{
-    CallStatus, ConsultationChoice, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Repeat,
-    Settings, Subject, UNCONFIRMED, Usage,
+    CallStatus, ConsultationChoice, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, Settings,
+    Subject, UNCONFIRMED, Usage,
 };
-
-type ScriptedCall = (&'static str, Effect, Repeat, u32);
-
-const LOOK: ScriptedCall = ("look", Effect::Read, Repeat::Never, 1);
-const LOOK_ELSEWHERE: ScriptedCall = ("look", Effect::Read, Repeat::Never, 2);
-const BOOK: ScriptedCall = ("book", Effect::Write, Repeat::Never, 1);
 
 fn settings() -> Settings {
     let (level, mode) = (Some(ExecutionLevel::Intelligent), Some(ExecutionMode::Adaptive));
@@ -54,10 +48,6 @@ fn declared(by: [&str; 2]) -> ToolPolicies {
     }
 }
 
-fn failed() -> Outcome {
-    Outcome::Failed { error: Fault::new("http.status", "503").classed(FaultClass::Unavailable) }
-}
-
 /// How a call of an alternative fails: nothing repeats it.
 fn broken() -> Outcome {
     Outcome::Failed { error: Fault::new("tool.broken", "no") }
@@ -90,22 +80,15 @@ fn choose(run: &mut Script, consultation: u32, at: u32) {
     run.settle();
 }
 
-fn questions(run: &Script) -> usize {
-    run.state.asks.values().filter(|ask| matches!(ask.subject, Subject::Consultation { .. })).count()
-}
-
-fn refusal(run: &Script, call: u32) -> Option<&str> {
-    match &run.state.calls[&call].status {
-        CallStatus::Done { outcome: Outcome::Refused { error } } => Some(error.code.as_str()),
-        _ => None,
-    }
-}
-
 #[test]
 fn chosen_alternative_is_called_and_the_other_one_after_it() {
     let mut run = calling(&[LOOK], settings());
-    run.outcome(1, failed());
-    assert_eq!((run.begun().len(), questions(&run)), (1, 1), "nothing is called before the choice");
+    run.outcome(1, unavailable());
+    assert_eq!(
+        (run.begun().len(), run.consultation_questions()),
+        (1, 1),
+        "nothing is called before the choice"
+    );
     choose(&mut run, 1, 1);
     assert_eq!(run.begun(), ["look {\"n\":1}", "glance {\"n\":1}"]);
     run.outcome(2, broken());
@@ -113,13 +96,17 @@ fn chosen_alternative_is_called_and_the_other_one_after_it() {
     assert_eq!((run.state.calls[&1].replaced_by, run.state.calls[&3].replaces), (Some(3), Some(1)));
     run.done(3, json!("sunny"));
     assert!(matches!(run.state.outcome(1), Some(Outcome::Ok { .. })), "{:#?}", run.state.calls);
-    assert_eq!((run.state.resolved(1), questions(&run)), (3, 1), "nobody is asked about the second one");
+    assert_eq!(
+        (run.state.resolved(1), run.consultation_questions()),
+        (3, 1),
+        "nobody is asked about the second one"
+    );
 }
 
 #[test]
 fn after_the_last_alternative_a_model_may_choose_how_to_continue() {
     let mut run = calling(&[LOOK], settings());
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     choose(&mut run, 1, 0);
     run.outcome(2, broken());
     run.outcome(3, broken());
@@ -131,7 +118,7 @@ fn after_the_last_alternative_a_model_may_choose_how_to_continue() {
 #[test]
 fn only_an_option_of_the_question_is_admitted() {
     let mut run = calling(&[LOOK], settings());
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     let question = run.reply(about(1));
     assert!(run.state.check(&choice(&run, 1, question, 2)).is_err());
     let Event::Consultation { consultation, subject, question, how, .. } = choice(&run, 1, question, 0)
@@ -159,7 +146,7 @@ fn only_an_option_of_the_question_is_admitted() {
 #[test]
 fn without_an_answer_the_first_one_is_called() {
     let mut run = calling(&[LOOK], settings());
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     let call = run.question(about(1));
     let (error, usage) = (Fault::new("llm.connect", "nobody is there"), Usage::default());
     run.record(Event::ModelFailed { call, error, usage, millis: 1, attempts: vec![] });
@@ -175,13 +162,17 @@ fn without_an_answer_the_first_one_is_called() {
 #[test]
 fn equal_failures_of_a_run_share_one_decision() {
     let mut run = calling(&[LOOK, LOOK_ELSEWHERE], settings());
-    run.outcome(1, failed());
-    run.outcome(2, failed());
-    assert_eq!((run.state.consultations.len(), questions(&run)), (2, 1), "the second waits for the first");
+    run.outcome(1, unavailable());
+    run.outcome(2, unavailable());
+    assert_eq!(
+        (run.state.consultations.len(), run.consultation_questions()),
+        (2, 1),
+        "the second waits for the first"
+    );
     choose(&mut run, 1, 1);
     let begun = run.begun();
     assert!(begun.contains(&"glance {\"n\":1}".to_owned()) && begun.contains(&"glance {\"n\":2}".to_owned()));
-    assert_eq!((questions(&run), run.state.consulted), (1, 1));
+    assert_eq!((run.consultation_questions(), run.state.consulted), (1, 1));
     assert_eq!(run.state.consultations[&2].chosen, Some(ConsultationChoice::Decision { at: 1 }));
 }
 
@@ -189,7 +180,7 @@ fn equal_failures_of_a_run_share_one_decision() {
 fn write_refers_to_an_alternatives_result_only_where_that_one_is_the_same() {
     for (at, same) in [(0, false), (1, true)] {
         let mut run = calling(&[LOOK], settings());
-        run.outcome(1, failed());
+        run.outcome(1, unavailable());
         choose(&mut run, 1, at);
         run.done(2, json!({"id": 7}));
         let id = crate::plan::Reference { step: 1, tool: "look".to_owned(), pointer: "/id".to_owned() };
@@ -201,9 +192,9 @@ fn write_refers_to_an_alternatives_result_only_where_that_one_is_the_same() {
 #[test]
 fn chosen_write_waits_for_its_own_yes_and_no_other_one_is_called() {
     let mut run = calling(&[BOOK], settings());
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     choose(&mut run, 1, 0);
-    assert_eq!(refusal(&run, 2), Some(UNCONFIRMED));
+    assert_eq!(run.refusal(2), Some(UNCONFIRMED));
     assert_eq!((run.begun(), run.state.calls.len()), (vec!["book {\"n\":1}".to_owned()], 2));
 }
 
@@ -213,7 +204,7 @@ fn booking_with_an_approver() -> Script {
     run.plan(PlanMaker::Deterministic, &[("A", &[])]);
     run.reply_with_calls(1, &[BOOK]);
     run.state.calls.change(1, |call| call.requested.policies = Some(Box::new(declared(["pay", "rent"]))));
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     choose(&mut run, 1, 0);
     run
 }
@@ -224,7 +215,7 @@ fn all_writes_in_place_of_one_are_one_act() {
     run.decide(1, Decision::Yes { hold: false }, "lucia");
     run.outcome(2, broken());
     assert_eq!(run.begun(), ["book {\"n\":1}", "pay {\"n\":1}"]);
-    assert_eq!(refusal(&run, 3), Some(UNCONFIRMED), "the yes was to another tool");
+    assert_eq!(run.refusal(3), Some(UNCONFIRMED), "the yes was to another tool");
     assert_eq!(run.state.writes_asked_for(), 1);
     for (a, b) in [(1, 2), (2, 3), (3, 1), (3, 2)] {
         let (first, second) = (&run.state.calls[&a], &run.state.calls[&b]);
@@ -237,16 +228,16 @@ fn no_to_one_alternative_is_not_walked_around() {
     let mut run = booking_with_an_approver();
     run.decide(1, Decision::No, "lucia");
     assert_eq!((run.begun(), run.state.calls.len()), (vec!["book {\"n\":1}".to_owned()], 2));
-    assert_eq!(refusal(&run, 2), Some("approval.refused"));
+    assert_eq!(run.refusal(2), Some("approval.refused"));
 }
 
 #[test]
 fn decision_survives_a_crash_and_counts_once() {
     let mut run = calling(&[LOOK], settings());
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     run.record(Event::RunResumed { epoch: 1, restart: true, catalogue: None });
     run.settle();
-    assert_eq!((questions(&run), run.state.consulted), (2, 1), "asked again, and counted once");
+    assert_eq!((run.consultation_questions(), run.state.consulted), (2, 1), "asked again, and counted once");
     choose(&mut run, 1, 1);
     assert_eq!(run.begun(), ["look {\"n\":1}", "glance {\"n\":1}"]);
     assert_eq!(
@@ -259,7 +250,7 @@ fn decision_survives_a_crash_and_counts_once() {
 fn voting(vote: u32, max_per_run: u32) -> Script {
     let consultations = ConsultationLimits { vote, max_per_run, ..ConsultationLimits::default() };
     let mut run = calling(&[LOOK], Settings { consultations, ..settings() });
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     run
 }
 
@@ -342,7 +333,7 @@ fn votes_are_within_the_bound_of_the_run() {
     assert_eq!(run.state.consultations.len(), 2);
     assert!(run.state.consultations[&2].question.is_none(), "nothing is left for a recovery");
     let run = voting(3, 1);
-    assert_eq!((vote_questions(&run), questions(&run)), (0, 1), "one model decides");
+    assert_eq!((vote_questions(&run), run.consultation_questions()), (0, 1), "one model decides");
 }
 
 #[test]
@@ -362,8 +353,8 @@ fn vote_is_the_reading_of_a_reply_and_for_an_option() {
 fn equal_failures_of_a_run_share_one_vote() {
     let consultations = ConsultationLimits { vote: 2, max_per_run: 9, ..ConsultationLimits::default() };
     let mut run = calling(&[LOOK, LOOK_ELSEWHERE], Settings { consultations, ..settings() });
-    run.outcome(1, failed());
-    run.outcome(2, failed());
+    run.outcome(1, unavailable());
+    run.outcome(2, unavailable());
     assert_eq!((vote_questions(&run), run.state.consulted), (2, 4), "counted when they are opened");
     votes(&mut run, 1, 1);
     votes(&mut run, 2, 1);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, PAY, Script};
 use super::{generators, patches};
 use crate::adapt::{ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
 use crate::plan::Plan;
@@ -10,10 +10,6 @@ use crate::run::{
     Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, RULES_REVISION,
     Repeat, RequestedCall, RunStatus, Settings, Subject, TimerSubject, call_key,
 };
-
-const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
-const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
-const PAY: (&str, Effect, Repeat, u32) = ("pay", Effect::Write, Repeat::Key, 1);
 
 fn settings(mode: Option<ExecutionMode>) -> Settings {
     Settings { rules: 4, mode, ..Settings::default() }

@@ -7,6 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::cases;
 use super::flow_world::{self, FLOWS};
 use super::generators;
 use super::sim::{asked, new_run, queued, started};
@@ -568,12 +569,6 @@ fn faults() -> impl Strategy<Value = FlowFaults> {
             unplanned,
         },
     )
-}
-
-/// `PROPTEST_CASES` overrides the number of cases.
-fn cases(cases: u32) -> ProptestConfig {
-    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    ProptestConfig { cases: more.unwrap_or(cases), failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -28,7 +28,15 @@ mod world;
 
 pub(crate) use world::{Dice, worlds};
 
+use proptest::prelude::ProptestConfig;
+
 use crate::run::{Event, Fault, RunState, RunStatus};
+
+/// `PROPTEST_CASES` overrides the number of cases.
+pub(crate) fn cases(cases: u32) -> ProptestConfig {
+    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig { cases: more.unwrap_or(cases), failure_persistence: None, ..ProptestConfig::default() }
+}
 
 /// The ends of a run of this world with the states that they came in, and after each `every`th of its events ends that mostly
 /// are not valid there.

@@ -2,15 +2,11 @@
 
 use serde_json::json;
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, PAY, Script};
 use crate::plan::StepStatus;
 use crate::run::{
     Effect, Event, Fault, Outcome, PlanMaker, RULES_REVISION, Repeat, RunStatus, Settings, Subject, Usage,
 };
-
-const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
-const BOOK: (&str, Effect, Repeat, u32) = ("book", Effect::Write, Repeat::Never, 1);
-const PAY: (&str, Effect, Repeat, u32) = ("pay", Effect::Write, Repeat::Key, 1);
 
 fn script() -> Script {
     Script::new(Settings::default())

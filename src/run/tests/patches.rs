@@ -6,15 +6,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::generators::needed;
-use super::script::Script;
+use super::script::{LOOK, Script};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::plan::{Plan, Step, StepStatus};
 use crate::run::{
     Decision, Effect, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, PlanPatch, RULES_REVISION,
     Repeat, RunState, RunStatus, Settings,
 };
-
-const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
 
 pub fn creative() -> Settings {
     Settings {

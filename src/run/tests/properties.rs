@@ -4,18 +4,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
+use super::cases;
 use super::sim::Sim;
 use super::world::{calm_worlds, worlds};
 use crate::adapt::{ExecutionLevel, ExecutionMode};
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{Adaptation, CallStatus, Effect, Event, Outcome, RULES_REVISION, RunStatus};
-
-/// `PROPTEST_CASES` overrides the number of cases.
-fn cases(cases: u32) -> ProptestConfig {
-    let more = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
-    let cases = more.unwrap_or(cases);
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
-}
 
 /// The properties hold of runs that call alternatives and use earlier results, because there are such runs.
 #[test]

@@ -3,20 +3,14 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, Script, ScriptedCall};
 use crate::adapt::{CachedResult, ExecutionMode, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::run::{
-    Action, Adaptation, CallStatus, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, RecalledResult,
-    Repeat, Settings,
+    Action, Adaptation, CallStatus, Event, Fault, FaultClass, Outcome, PlanMaker, RecalledResult, Settings,
 };
 
-type Call = (&'static str, Effect, Repeat, u32);
-
-const LOOK: Call = ("look", Effect::Read, Repeat::Never, 1);
-const BOOK: Call = ("book", Effect::Write, Repeat::Never, 1);
-
 /// A run whose read fails, and that looks for an earlier result. Another step requests `other`.
-fn recalling(other: &[Call]) -> Script {
+fn recalling(other: &[ScriptedCall]) -> Script {
     let settings = Settings { rules: 4, mode: Some(ExecutionMode::Adaptive), ..Settings::default() };
     let mut run = Script::new(settings);
     run.state.at = "2026-05-04T09:00:00Z".parse().unwrap();

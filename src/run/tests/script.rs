@@ -11,13 +11,21 @@ use super::state_view;
 use crate::plan::{Plan, Step};
 use crate::planner;
 use crate::run::{
-    Action, Decision, Effect, Event, Outcome, PlanMade, PlanMaker, Repeat, Reply, RequestedCall, RunState,
-    Settings, Subject, Undo, Usage, Verdict, call_key,
+    Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMade, PlanMaker, Repeat,
+    Reply, RequestedCall, RunState, Settings, Subject, Undo, Usage, Verdict, call_key,
 };
 
 /// Parts of the state that never change once set. The story shows each of them once, and asserts that no
 /// event changes them.
 const FROZEN: [&str; 2] = ["queued", "started"];
+
+/// A call of a tool: its name, effect and repetition, and the number in its arguments.
+pub type ScriptedCall = (&'static str, Effect, Repeat, u32);
+
+pub const LOOK: ScriptedCall = ("look", Effect::Read, Repeat::Never, 1);
+pub const LOOK_ELSEWHERE: ScriptedCall = ("look", Effect::Read, Repeat::Never, 2);
+pub const BOOK: ScriptedCall = ("book", Effect::Write, Repeat::Never, 1);
+pub const PAY: ScriptedCall = ("pay", Effect::Write, Repeat::Key, 1);
 
 pub struct Script {
     pub state: RunState,
@@ -28,6 +36,11 @@ pub struct Script {
     events: usize,
     story: String,
     brief: String,
+}
+
+/// An outage of a back end.
+pub fn unavailable() -> Outcome {
+    Outcome::Failed { error: Fault::new("http.status", "503").classed(FaultClass::Unavailable) }
 }
 
 impl Script {
@@ -275,6 +288,19 @@ impl Script {
     /// The events, and the statuses of run and plan after each.
     pub fn summary(self) -> String {
         self.brief
+    }
+
+    /// The code with which a call was refused, if it was.
+    pub fn refusal(&self, call: u32) -> Option<&str> {
+        match &self.state.calls[&call].status {
+            CallStatus::Done { outcome: Outcome::Refused { error } } => Some(error.code.as_str()),
+            _ => None,
+        }
+    }
+
+    /// How many questions consultations have asked.
+    pub fn consultation_questions(&self) -> usize {
+        self.state.asks.values().filter(|ask| matches!(ask.subject, Subject::Consultation { .. })).count()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::script::Script;
+use super::script::{BOOK, LOOK, PAY, Script, ScriptedCall, unavailable};
 use crate::adapt::{AlternativeTool, ExecutionMode, FaultPolicy, PolicyAction, ToolPolicies};
 use crate::plan::Reference;
 use crate::run::{
@@ -10,12 +10,7 @@ use crate::run::{
     Outcome, PlanMaker, Repeat, RunStatus, Settings, TimerSubject, UNCONFIRMED,
 };
 
-type Call = (&'static str, Effect, Repeat, u32);
-
-const LOOK: Call = ("look", Effect::Read, Repeat::Never, 1);
-const PEEK: Call = ("peek", Effect::Read, Repeat::Never, 1);
-const BOOK: Call = ("book", Effect::Write, Repeat::Never, 1);
-const PAY: Call = ("pay", Effect::Write, Repeat::Key, 1);
+const PEEK: ScriptedCall = ("peek", Effect::Read, Repeat::Never, 1);
 
 fn settings() -> Settings {
     Settings { rules: 4, mode: Some(ExecutionMode::Adaptive), max_writes: 8, ..Settings::default() }
@@ -35,7 +30,7 @@ fn declared(by: &str, actions: &[PolicyAction]) -> Box<ToolPolicies> {
 
 /// A run with a step for each scene; each step requests its calls. Each tool's alternative is the other tool with the
 /// same effect.
-fn calling(settings: Settings, steps: &[(&str, &[Call])], actions: &[PolicyAction]) -> Script {
+fn calling(settings: Settings, steps: &[(&str, &[ScriptedCall])], actions: &[PolicyAction]) -> Script {
     let mut run = Script::new(settings);
     let scenes: Vec<(&str, &[u32])> = steps.iter().map(|(scene, _)| (*scene, &[] as &[u32])).collect();
     run.plan(PlanMaker::Deterministic, &scenes);
@@ -52,25 +47,14 @@ fn calling(settings: Settings, steps: &[(&str, &[Call])], actions: &[PolicyActio
     run
 }
 
-fn failed() -> Outcome {
-    Outcome::Failed { error: Fault::new("http.status", "503").classed(FaultClass::Unavailable) }
-}
-
 fn unknown() -> Outcome {
     Outcome::Unknown { error: Fault::new("http.status", "503").classed(FaultClass::Unavailable) }
-}
-
-fn refusal(run: &Script, call: u32) -> Option<&str> {
-    match &run.state.calls[&call].status {
-        CallStatus::Done { outcome: Outcome::Refused { error } } => Some(error.code.as_str()),
-        _ => None,
-    }
 }
 
 #[test]
 fn alternative_answers_in_place_of_a_failed_read() {
     let mut run = calling(settings(), &[("A", &[LOOK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     assert_eq!(run.begun(), ["look {\"n\":1}", "peek {\"n\":1}"]);
     assert_eq!(run.state.outcome(1), None, "it is not known yet");
     run.done(2, json!("sunny"));
@@ -88,7 +72,7 @@ fn write_refers_to_another_tools_result_only_where_that_is_the_same() {
             let policies = call.requested.policies.as_mut().unwrap();
             policies.alternative.as_mut().unwrap().same_result = same;
         });
-        run.outcome(1, failed());
+        run.outcome(1, unavailable());
         run.done(2, json!({"id": 7}));
         let id = Reference { step: 1, tool: "look".to_owned(), pointer: "/id".to_owned() };
         assert_eq!(run.state.referenced(&id, Effect::Read), Ok(json!(7)));
@@ -102,13 +86,13 @@ fn write_refers_to_another_tools_result_only_where_that_is_the_same() {
 fn alternative_that_fails_leaves_the_rest_of_the_list() {
     let list = [PolicyAction::Alternative, PolicyAction::Retry];
     let mut run = calling(settings(), &[("A", &[LOOK])], &list);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     run.outcome(2, Outcome::Failed { error: Fault::new("tool.broken", "no") });
     let timer = run.state.next_timer().unwrap().timer;
     assert_eq!(timer, TimerSubject::Retry { call: 1, attempt: 2 });
     run.record(Event::TimerFired { timer });
     run.settle();
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     assert_eq!(run.state.calls.len(), 2, "the alternative is called once");
 }
 
@@ -116,8 +100,8 @@ fn alternative_that_fails_leaves_the_rest_of_the_list() {
 fn alternative_that_writes_waits_for_its_own_yes() {
     // In scene B, nobody has to approve `pay`: the user confirms it.
     let mut run = calling(settings(), &[("B", &[BOOK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
-    assert_eq!(refusal(&run, 2), Some(UNCONFIRMED));
+    run.outcome(1, unavailable());
+    assert_eq!(run.refusal(2), Some(UNCONFIRMED));
     let step = &run.state.steps[&1];
     let asked: Vec<&str> = run.state.unconfirmed(step).map(|call| call.requested.tool.as_str()).collect();
     assert_eq!(asked, ["pay"]);
@@ -130,7 +114,7 @@ fn alternative_that_writes_waits_for_its_own_yes() {
 fn alternative_needs_the_approver_of_the_first_call() {
     // In scene A, each call of `pay` is approved.
     let mut run = calling(settings(), &[("A", &[BOOK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     assert_eq!(run.state.approvals.len(), 1);
     assert!(run.state.approvals[&1].needed.why.iter().any(|why| why.contains("stands in for book")));
     run.decide(1, Decision::Yes { hold: false }, "lucia");
@@ -159,7 +143,7 @@ fn alternative_in_an_approved_plan_needs_an_approval_of_its_own() {
         run.state.calls.change(1, |call| {
             call.requested.policies = Some(declared("pay", &[PolicyAction::Alternative]));
         });
-        run.outcome(1, failed());
+        run.outcome(1, unavailable());
         let last = run.state.approvals.values().next_back().unwrap();
         assert_eq!(last.matter, ApprovalSubject::Call { call: 2 });
         assert_eq!(run.begun().len(), 1);
@@ -178,7 +162,7 @@ fn write_that_may_be_done_has_no_alternative() {
 #[test]
 fn alternative_that_may_be_done_counts_after_reopening() {
     let mut run = calling(settings(), &[("A", &[BOOK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     run.decide(1, Decision::Yes { hold: false }, "lucia");
     // The run ends while the alternative is in flight.
     for event in run.state.forced_end(Fault::new("run.unrecoverable", "no more")) {
@@ -195,25 +179,25 @@ fn alternative_that_may_be_done_counts_after_reopening() {
 #[test]
 fn alternative_that_equals_another_call_of_its_round_is_not_made_twice() {
     let mut run = calling(settings(), &[("A", &[LOOK, PEEK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     assert_eq!(run.state.calls[&3].status, CallStatus::Requested, "it waits for the equal call in flight");
     run.done(2, json!("sunny"));
     assert_eq!(run.state.calls[&3].status, CallStatus::Skipped { first: 2 });
     assert_eq!((run.state.resolved(1), run.begun().len()), (2, 2));
     // Two equal writes were requested, so one in place of another call is confirmed.
     let mut run = calling(settings(), &[("A", &[BOOK, PAY])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
-    assert_eq!(refusal(&run, 3), Some(UNCONFIRMED));
+    run.outcome(1, unavailable());
+    assert_eq!(run.refusal(3), Some(UNCONFIRMED));
     assert_eq!(run.begun(), ["book {\"n\":1}", "pay {\"n\":1}"], "the equal call of the round is made");
 }
 
 #[test]
 fn alternatives_of_each_other_do_not_wait_for_each_other() {
-    let steps: [(&str, &[Call]); 2] = [("A", &[LOOK]), ("A", &[PEEK])];
+    let steps: [(&str, &[ScriptedCall]); 2] = [("A", &[LOOK]), ("A", &[PEEK])];
     let mut run = calling(settings(), &steps, &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     assert_eq!(run.state.calls[&3].status, CallStatus::Requested, "it waits for the equal call in flight");
-    run.outcome(2, failed());
+    run.outcome(2, unavailable());
     run.outcome(4, Outcome::Failed { error: Fault::new("tool.broken", "no") });
     let done = |call: u32| matches!(run.state.calls[&call].status, CallStatus::Done { .. });
     assert!((1..=4).all(done), "{:#?}", run.state.calls);
@@ -231,7 +215,7 @@ fn repetition_that_a_person_orders_keeps_open_alternatives() {
     let by = policies.alternative.as_mut().unwrap();
     by.arguments = [("id".to_owned(), json!("/arguments/n"))].into();
     run.state.calls.change(2, |call| call.requested.policies = Some(policies));
-    run.outcome(2, failed());
+    run.outcome(2, unavailable());
     assert_eq!((run.state.calls[&3].replaces, run.state.approvals.len()), (Some(2), 3));
     run.decide(1, Decision::Again, "lucia");
     run.done(1, json!({"id": 6}));
@@ -245,7 +229,7 @@ fn repetition_that_a_person_orders_keeps_open_alternatives() {
 fn alternative_is_undone_in_the_place_of_the_call_and_may_then_be_done_again() {
     let compensates = Settings { compensate: true, ..settings() };
     let mut run = calling(compensates, &[("A", &[BOOK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     run.decide(1, Decision::Yes { hold: false }, "lucia");
     run.done(2, json!({"id": 7}));
     run.reply_with_calls(1, &[("look", Effect::Read, Repeat::Never, 5)]);
@@ -268,7 +252,7 @@ fn alternative_is_undone_in_the_place_of_the_call_and_may_then_be_done_again() {
 fn mode_strict_calls_no_other_tool() {
     let strict = Settings { mode: Some(ExecutionMode::Strict), ..settings() };
     let mut run = calling(strict, &[("A", &[LOOK])], &[PolicyAction::Alternative]);
-    run.outcome(1, failed());
+    run.outcome(1, unavailable());
     assert_eq!(run.state.calls.len(), 1);
     assert!(matches!(run.state.outcome(1), Some(Outcome::Failed { .. })));
 }
