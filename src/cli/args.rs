@@ -1,4 +1,4 @@
-//! The command line's words.
+//! The commands of the program, with their arguments.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The words of `plans` and `approvals`.
+//! The arguments of `plans` and `approvals`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The words of `tools`, `models` and `tenants`.
+//! The arguments of `tools`, `models` and `tenants`.
 
 use clap::{Args, Subcommand};
 use proscenium::run::TenantId;

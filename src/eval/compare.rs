@@ -1,4 +1,4 @@
-//! A report against an earlier one.
+//! Compares a report with an earlier one, and says which changes may be chance.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How sure a share of few is.
+//! Confidence intervals of shares: how much a share of a small number of requests says.
 
 use serde::{Deserialize, Serialize};
 

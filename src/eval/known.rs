@@ -1,4 +1,4 @@
-//! Labels against the catalogue of scenes.
+//! Checks that labels name scenes, tools and arguments of the catalogue.
 
 use std::collections::BTreeSet;
 

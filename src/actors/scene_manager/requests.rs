@@ -1,4 +1,4 @@
-//! The first records of requests.
+//! Appends the first event of each new run of a conversation, those that wait together in one commit.
 
 use std::time::Duration;
 

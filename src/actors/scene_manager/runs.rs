@@ -1,4 +1,4 @@
-//! The live side of runs: entered, driven, and finished.
+//! The runs of a conversation that are queued, driven or finished in this process, with their drivers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The words of `load`.
+//! The arguments of `load`.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The verdict of a reply's reader.
+//! Whether the reader of a reply could use it. The cache keeps the reply only if so.
 
 use std::sync::Arc;
 

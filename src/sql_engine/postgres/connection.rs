@@ -1,4 +1,4 @@
-//! PostgresConnections whose sessions can only read. One that is dropped in a statement is closed, and never used again.
+//! Connections whose sessions can only read. One that is dropped in a statement is closed, and never used again.
 
 use std::str::FromStr as _;
 use std::sync::Mutex;
