@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use jiff::civil::Time;
 use proscenium::invisible;
 use proscenium::tools::phrase;
 use serde_json::Value;
@@ -14,6 +15,8 @@ const MAX_SHOWN_ROWS: usize = 50;
 const MAX_TABLE_BYTES: usize = 5_000;
 /// Characters of a cell in a text.
 const MAX_CELL_CHARS: usize = 60;
+/// Digits of a floating-point number after the point.
+const SHOWN_DIGITS: usize = 4;
 /// Digits from which a number is grouped.
 const GROUPED_DIGITS: usize = 4;
 
@@ -38,15 +41,16 @@ pub struct ShownColumn {
 }
 
 impl ShownColumn {
-    /// A column by its name and its declared type, where that is known. Names of keys and years are numbers that nobody
-    /// groups.
+    /// A column by its name and its declared type, where that is known. Keys, years and texts that look like numbers, such
+    /// as versions, are not grouped.
     pub fn new(name: &str, declared_type: Option<&str>) -> Self {
         let lower = name.to_lowercase();
-        let is_truth =
-            declared_type.is_some_and(|declared| declared.to_ascii_lowercase().starts_with("bool"));
+        let declared = declared_type.unwrap_or_default().to_ascii_lowercase();
+        let is_truth = declared.starts_with("bool");
+        let is_text = ["char", "text", "clob"].iter().any(|part| declared.contains(part));
         let is_key = ["id", "year", "anno", "année", "jahr", "año"].contains(&lower.as_str())
             || ["_id", " id", "_year", "_no"].iter().any(|end| lower.ends_with(end));
-        let shown_as = match (is_truth, is_key) {
+        let shown_as = match (is_truth, is_key || is_text) {
             (true, _) => ShownAs::Truth,
             (false, true) => ShownAs::Plain,
             (false, false) => ShownAs::Number,
@@ -77,15 +81,20 @@ pub fn cell(value: &Value, shown_as: ShownAs, speech: Speech) -> String {
     }
 }
 
-/// A floating-point number as people read it: with at most four digits after the point.
+/// A floating-point number as people read it: with at most four digits after the point, or with its first four if it is
+/// smaller than 1. Very large and very small ones keep their exponent.
 fn rounded(number: &serde_json::Number) -> String {
-    match (number.is_f64(), number.as_f64()) {
-        (true, Some(value)) => {
-            let text = format!("{value:.4}");
-            text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        }
-        _ => number.to_string(),
+    let Some(value) = number.as_f64().filter(|_| number.is_f64()) else { return number.to_string() };
+    let size = value.abs();
+    if size == 0.0 {
+        return "0".to_owned();
     }
+    if !(1e-9..1e15).contains(&size) {
+        return number.to_string();
+    }
+    let digits = SHOWN_DIGITS + (1..9).take_while(|zeros| size < 0.1_f64.powi(*zeros)).count();
+    let text = format!("{value:.digits$}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// Whether a text is a number with a point, as databases write exact ones.
@@ -127,18 +136,37 @@ fn grouped(number: &str, speech: Speech) -> String {
     out
 }
 
-/// A day or a moment in words, where the text is one: `2026-03-01`, `2026-03-01 10:30:00`.
+/// A day or a moment in words, where the text is one and nothing else: `2026-03-01`, `2026-03-01 10:30:00`,
+/// `2026-03-01T10:30:00Z`.
 fn day(text: &str, speech: Speech) -> Option<String> {
-    let is_day = text.len() == 10 && text.bytes().filter(|byte| *byte == b'-').count() == 2;
-    let is_moment = text.len() >= 16 && text.get(10..11).is_some_and(|gap| gap == " " || gap == "T");
-    if !is_day && !is_moment {
-        return None;
+    let (date, rest) = text.split_at_checked(10)?;
+    let is_day = date.bytes().filter(|byte| *byte == b'-').count() == 2;
+    let day = phrase::format_day(date, speech.code()).filter(|_| is_day)?;
+    if rest.is_empty() {
+        return Some(day);
     }
-    let day = phrase::format_day(text, speech.code())?;
-    match text.get(11..16).filter(|time| is_moment && *time != "00:00") {
-        Some(time) if time.as_bytes().get(2) == Some(&b':') => Some(format!("{day}, {time}")),
-        Some(_) => None,
-        None => Some(day),
+    let time = rest.strip_prefix([' ', 'T'])?;
+    let (clock, offset) = time.split_at(time.find(['+', '-', 'Z']).unwrap_or(time.len()));
+    let zone = zone(offset)?;
+    let minute = clock.get(..5).filter(|minute| minute.as_bytes().get(2) == Some(&b':'))?;
+    let at: Time = clock.parse().ok()?;
+    match at == Time::midnight() && zone.is_empty() {
+        true => Some(day),
+        false => Some(format!("{day}, {minute}{zone}")),
+    }
+}
+
+/// The zone of a moment in words, for what follows its time: nothing, `Z`, `+00`, `+02` or `-03:30`.
+fn zone(offset: &str) -> Option<String> {
+    let digits = offset.strip_prefix(['+', '-']).unwrap_or_default();
+    let is_offset = [2, 4, 5].contains(&digits.len())
+        && digits.bytes().enumerate().all(|(at, byte)| byte.is_ascii_digit() || (at == 2 && byte == b':'));
+    match offset {
+        "" => Some(String::new()),
+        "Z" => Some(" UTC".to_owned()),
+        _ if !is_offset => None,
+        _ if digits.bytes().all(|byte| matches!(byte, b'0' | b':')) => Some(" UTC".to_owned()),
+        _ => Some(format!(" UTC{offset}")),
     }
 }
 
@@ -239,6 +267,34 @@ mod tests {
     }
 
     #[test]
+    fn small_and_large_numbers_keep_their_size() {
+        let shown = |value: f64| cell(&json!(value), ShownAs::Number, Speech::En);
+        assert_eq!(shown(0.1 + 0.2), "0.3");
+        assert_eq!([shown(0.000_061_234_5), shown(-0.012_345_67)], ["0.00006123", "-0.01235"]);
+        assert_eq!([shown(1e-12), shown(1e308), shown(-0.0)], ["1e-12", "1e+308", "0"]);
+        assert_eq!([shown(1_234_567.25), shown(100.0)], ["1,234,567.25", "100"]);
+    }
+
+    #[test]
+    fn moment_keeps_its_zone_and_text_that_begins_with_one_stays_as_it_is() {
+        let shown = |text: &str| cell(&json!(text), ShownAs::Plain, Speech::En);
+        assert_eq!(shown("2026-03-01 00:00:00"), "1 March 2026");
+        assert_eq!(shown("2026-03-01 08:00:00.25+00"), "1 March 2026, 08:00 UTC");
+        assert_eq!(shown("2026-03-01T00:00:00Z"), "1 March 2026, 00:00 UTC");
+        assert_eq!(shown("2026-03-01 08:00:00+05:30"), "1 March 2026, 08:00 UTC+05:30");
+        for text in [
+            "0044-03-15 10:00:00 BC",
+            "2026-03-01 12:34:56 disk full",
+            "2026-03-01 12:34 call Ada",
+            "2026-03-01 08:00-12:00 closed",
+            "2026-03-01 25:00",
+            "2026-03-01 10:30:00+2",
+        ] {
+            assert_eq!(shown(text), text);
+        }
+    }
+
+    #[test]
     fn keys_and_years_are_not_grouped_and_truth_is_said() {
         let as_column = |name: &str, declared: Option<&str>, value: Value| {
             cell(&value, ShownColumn::new(name, declared).shown_as, Speech::It)
@@ -247,6 +303,7 @@ mod tests {
         assert_eq!(as_column("anno", None, json!(2026)), "2026");
         assert_eq!(as_column("active", Some("BOOLEAN"), json!(1)), "sì");
         assert_eq!(as_column("active", Some("BOOLEAN"), json!(7)), "7");
+        assert_eq!(as_column("version", Some("varchar"), json!("1010.20")), "1010.20");
     }
 
     #[test]
