@@ -168,6 +168,11 @@ pub(crate) fn read(
         }
         // The writes of these steps then need approvals of their own.
         plan.steps.iter_mut().for_each(|step| step.prepared_calls.clear());
+        // Without its calls, a step may be one that failed.
+        let problems = state.patch_problems(about, &patch, &plan);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
     }
     let made = PlanMade::new(version, PlanCause::Adaptation, PlanMaker::Deterministic, plan);
     let made = with_approval(state, catalogue, PlanMade { patch: Some(patch), unusable, ..made });

@@ -107,6 +107,18 @@ fn patch_that_cannot_be_executed_is_sent_back() {
 }
 
 #[test]
+fn last_reply_whose_calls_do_not_fit_is_not_read_as_the_step_that_failed() {
+    let state = failed();
+    let mut again = step(1, "ARead", &Value::Null);
+    again["prepared_calls"] = json!([{"tool": "ARead", "arguments": {"n": "many"}}]);
+    let reply = forced(ADAPT_PLAN, &patch(&[(1, again)], &[], &[]));
+    for (is_last_try, code) in [(false, "plan.prepared_arguments"), (true, "plan.repeated")] {
+        let Err(problems) = read(&state, &catalogue(), &reply, (1, 1), is_last_try) else { panic!("{code}") };
+        assert!(problems.iter().any(|problem| problem.code == code), "{problems:?}");
+    }
+}
+
+#[test]
 fn replaced_pending_step_takes_what_writes_after_it_along() {
     let mut state = failed();
     let depends = serde_json::from_value(json!(2)).unwrap();
