@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, Shared, WeakShared};
 use proscenium::run::FaultClass;
 use proscenium::sql_engine::{
     QueryLimits, SqlDatabase, SqlDatabaseKind, SqlDatabaseSettings, SqlEngineError, SqlErrorCode,
@@ -61,6 +63,10 @@ impl KnownDatabase {
     }
 }
 
+/// A database that is being opened. Everyone who needs it waits for the same attempt, so many questions at once make no
+/// more connections than one.
+type OpeningFuture = BoxFuture<'static, Result<Arc<KnownDatabase>, OpenError>>;
+
 /// The open databases, by name and settings, with the moment of their last use.
 #[derive(Debug, Default)]
 pub struct OpenDatabases {
@@ -71,6 +77,8 @@ pub struct OpenDatabases {
 struct OpenTable {
     used: u64,
     known: BTreeMap<String, OpenEntry>,
+    /// The attempts that somebody waits for.
+    opening: BTreeMap<String, WeakShared<OpeningFuture>>,
 }
 
 #[derive(Debug)]
@@ -99,12 +107,18 @@ impl OpenDatabases {
             return Ok(known);
         }
         let own = own_file(&context.store).await?;
-        let known = Arc::new(opened(name, entry, settings, own).await.map_err(|error| {
-            let speech = Speech::of(context.language.as_deref());
-            error.into_tool_error(speech)
-        })?);
-        self.lock().keep(key, Arc::clone(&known));
-        Ok(known)
+        let opening = {
+            let mut table = self.lock();
+            if let Some(known) = table.found(&key) {
+                return Ok(known);
+            }
+            table.join(&key, || open_together(name, entry, settings, own))
+        };
+        let outcome = opening.await;
+        if let Ok(known) = &outcome {
+            self.lock().keep(key, known);
+        }
+        outcome.map_err(|error| error.into_tool_error(Speech::of(context.language.as_deref())))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, OpenTable> {
@@ -120,17 +134,33 @@ impl OpenTable {
         Some(Arc::clone(&entry.database))
     }
 
-    fn keep(&mut self, key: String, database: Arc<KnownDatabase>) {
+    /// The attempt to open a database that others wait for, or a new one.
+    fn join(&mut self, key: &str, begin: impl FnOnce() -> Shared<OpeningFuture>) -> Shared<OpeningFuture> {
+        let current = self.opening.get(key).and_then(WeakShared::upgrade);
+        current.unwrap_or_else(|| {
+            self.opening.retain(|_, opening| opening.upgrade().is_some());
+            let opening = begin();
+            self.opening.extend(opening.downgrade().map(|weak| (key.to_owned(), weak)));
+            opening
+        })
+    }
+
+    fn keep(&mut self, key: String, database: &Arc<KnownDatabase>) {
+        if self.known.get(&key).is_some_and(|entry| Arc::ptr_eq(&entry.database, database)) {
+            return;
+        }
         while self.known.len() >= MAX_OPEN && !self.known.contains_key(&key) {
             let oldest = self.known.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             self.known.remove(&oldest);
         }
+        let database = Arc::clone(database);
         self.known.insert(key, OpenEntry { used: self.used, opened: Instant::now(), database });
     }
 }
 
 /// Why a database cannot be opened.
+#[derive(Debug, Clone)]
 enum OpenError {
     Tool(ToolError),
     Engine(SqlEngineError),
@@ -202,6 +232,17 @@ async fn checked(
     let told = |error: OpenError| error.into_tool_error(Speech::of(None));
     let known = opened(name, entry, settings, None).await.map_err(told)?;
     known.database.check_live().await.map_err(|error| told(error.into()))
+}
+
+/// An attempt to open a database, which several callers may wait for.
+fn open_together(
+    name: &str,
+    entry: &DatabaseEntry,
+    settings: &TextToSqlSettings,
+    own: Option<PathBuf>,
+) -> Shared<OpeningFuture> {
+    let (name, entry, settings) = (name.to_owned(), entry.clone(), settings.clone());
+    async move { opened(&name, &entry, &settings, own).await.map(Arc::new) }.boxed().shared()
 }
 
 /// Opens a database. `own` is the file of the product's own data, which is never opened as one.
@@ -353,6 +394,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn questions_at_once_wait_for_one_attempt_and_a_failed_one_is_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = Some(dir.path().join("proscenium.db"));
+        let settings = json!({"databases": {"shop": {"sample": "shop"}, "none": {"sqlite": "/nowhere"}}});
+        let settings = TextToSqlSettings::parse(&settings).unwrap();
+        let open = OpenDatabases::default();
+        let join = |name: &str| {
+            open.lock().join(name, || open_together(name, &settings.databases[name], &settings, own.clone()))
+        };
+        let all = futures::future::join_all((0..20).map(|_| join("shop"))).await;
+        let first = all[0].as_ref().unwrap();
+        assert!(all.iter().all(|one| Arc::ptr_eq(one.as_ref().unwrap(), first)));
+        drop(join("none"));
+        let failed = futures::future::join_all([join("none"), join("none")]).await;
+        assert!(failed.iter().all(Result::is_err), "{failed:?}");
+        assert!(open.lock().opening["none"].upgrade().is_none(), "the next question tries again");
+    }
 
     #[tokio::test]
     async fn misspelt_sensitive_names_are_an_error() {
