@@ -17,6 +17,9 @@ const MAX_TABLE_BYTES: usize = 5_000;
 const MAX_CELL_CHARS: usize = 60;
 /// Digits of a floating-point number after the point.
 const SHOWN_DIGITS: usize = 4;
+/// Last words of the names of columns whose numbers name something, or are years.
+const KEY_WORDS: [&str; 13] =
+    ["id", "no", "nr", "code", "zip", "postcode", "plz", "phone", "year", "anno", "année", "jahr", "año"];
 /// Digits from which a number is grouped.
 const GROUPED_DIGITS: usize = 4;
 
@@ -44,12 +47,10 @@ impl ShownColumn {
     /// A column by its name and its declared type, where that is known. Keys, years and texts that look like numbers, such
     /// as versions, are not grouped.
     pub fn new(name: &str, declared_type: Option<&str>) -> Self {
-        let lower = name.to_lowercase();
         let declared = declared_type.unwrap_or_default().to_ascii_lowercase();
         let is_truth = declared.starts_with("bool");
         let is_text = ["char", "text", "clob"].iter().any(|part| declared.contains(part));
-        let is_key = ["id", "year", "anno", "année", "jahr", "año"].contains(&lower.as_str())
-            || ["_id", " id", "_year", "_no"].iter().any(|end| lower.ends_with(end));
+        let is_key = KEY_WORDS.contains(&last_word(name).as_str());
         let shown_as = match (is_truth, is_key || is_text) {
             (true, _) => ShownAs::Truth,
             (false, true) => ShownAs::Plain,
@@ -57,6 +58,19 @@ impl ShownColumn {
         };
         Self { name: name.to_owned(), shown_as }
     }
+}
+
+/// The last word of a name, in lower case: `id` of `order_id`, `order id`, `OrderId` and `OrderID`.
+fn last_word(name: &str) -> String {
+    let mut letters: Vec<char> = Vec::new();
+    for letter in name.chars().rev() {
+        let is_boundary = letter.is_lowercase() && letters.last().is_some_and(|next| next.is_uppercase());
+        if !letter.is_alphanumeric() || is_boundary {
+            break;
+        }
+        letters.push(letter);
+    }
+    letters.iter().rev().collect::<String>().to_lowercase()
 }
 
 /// A cell in the reader's language, as one line.
@@ -303,6 +317,10 @@ mod tests {
         assert_eq!(as_column("anno", None, json!(2026)), "2026");
         assert_eq!(as_column("active", Some("BOOLEAN"), json!(1)), "sì");
         assert_eq!(as_column("active", Some("BOOLEAN"), json!(7)), "7");
+        for name in ["OrderID", "trackId", "postal code", "born_year"] {
+            assert_eq!(as_column(name, Some("INTEGER"), json!(20121)), "20121", "{name}");
+        }
+        assert_eq!(as_column("paid", None, json!(20121)), "20.121");
         assert_eq!(as_column("version", Some("varchar"), json!("1010.20")), "1010.20");
     }
 
