@@ -23,6 +23,10 @@ impl FailureKind {
             ("python", "conflict") => Self::Busy,
             ("python", "refused") => return None,
             ("python" | "code", _) => Self::Failed,
+            (
+                "flow",
+                "no_edge" | "no_entry" | "max_node_steps" | "unknown_node" | "node_failed" | "unprepared",
+            ) => Self::Failed,
             ("http" | "llm" | "store" | "sandbox", _) => Self::Unavailable,
             (
                 "tool" | "step" | "run" | "level" | "reply" | "bound" | "plan" | "planner" | "executor"
@@ -105,6 +109,7 @@ mod tests {
             ("tool.timeout", None, "The service did not answer in time; please try again later."),
             ("tool.arguments", None, "The details were not accepted; please check them."),
             ("python.time", None, "The service did not answer in time; please try again later."),
+            ("flow.no_edge", None, FailureKind::Failed.sentence(Some("en"))),
             ("code.error", None, FailureKind::Failed.sentence(Some("en"))),
             ("sandbox.busy", None, "The service is not available now; please try again later."),
         ] {

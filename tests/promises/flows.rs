@@ -477,6 +477,7 @@ async fn loop_that_never_succeeds_ends_at_its_bound() {
     let run = world.look_up(json!({})).await;
     assert_eq!(run.answer.status, RunStatus::Failed);
     assert_eq!(run.answer.steps[0].error.as_ref().unwrap().code, "flow.no_edge");
+    assert!(!run.answer.answer.contains("no edge"), "users read no names of nodes: {}", run.answer.answer);
     assert_eq!(world.done.runs.load(Ordering::SeqCst), 0);
 }
 
