@@ -282,17 +282,22 @@ fn interrupted_fault(run: RunId) -> Fault {
     Fault::new(INTERRUPTED, message)
 }
 
+/// How codes begin whose messages are for operators and developers.
+const INTERNAL: [&str; 10] = [
+    "http.", "tool.", "llm.", "python.", "code.", "flow.", "sandbox.", "step.", "run.illegal_event",
+    "run.poisonous",
+];
+
 /// The problem to reply with if the run failed. It contains what the run did, so that nothing is done twice.
 pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
     if answer.status != RunStatus::Failed {
         return None;
     }
     let mut fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
-    // The message of a back end or a model's provider, with its address, belongs in the journal and the document only,
-    // and so do failures of the server itself.
-    if ["http.", "tool.", "llm.", "run.poisonous"].iter().any(|part| fault.code.starts_with(part))
-        && let Some(sentence) = fault.user_sentence(None)
-    {
+    // Chatbots show the message to end users. That of a back end, a database, a program or a model's provider, with its
+    // address, belongs in the journal and the document only, and so do failures of the server itself.
+    let is_internal = fault.say.is_some() || INTERNAL.iter().any(|part| fault.code.starts_with(part));
+    if is_internal && let Some(sentence) = fault.user_sentence(None) {
         fault.message = Some(answer.answer.clone()).filter(|text| !text.is_empty()).unwrap_or(sentence);
     }
     let mut problem = Problem::from(fault);
@@ -323,21 +328,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_a_provider_are_in_the_document_alone() {
+    fn words_for_operators_are_in_the_document_alone() {
         let words = "model \"main\": refused the key with status 401 (Incorrect API key provided: sk-1)";
-        let answer = json!({
-            "run_id": "01976c8e-0000-7000-8000-000000000001", "session_id": "s-1",
-            "task_id": "01976c8e-0000-7000-8000-000000000002", "status": "failed", "answer": "", "plan": null, "steps": [],
-            "error": {"code": "llm.unauthorized", "message": words},
-            "metadata": {"planned_execution_path": [], "current_path_index": 0},
-            "usage": {"llm_calls": 0, "input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0,
-                "session_cost_usd": 0.0},
-            "timings": {"total_ms": 1.0, "overhead_ms": 1.0},
-        });
-        let problem = failure_problem(&serde_json::from_value(answer).unwrap()).unwrap();
-        assert_eq!(&*problem.detail, "The service is not available now; please try again later.");
-        assert_eq!(&*problem.code, "llm.unauthorized");
-        assert_eq!(problem.document.unwrap()["error"]["message"], words);
+        let of = |error: Value| {
+            json!({
+                "run_id": "01976c8e-0000-7000-8000-000000000001", "session_id": "s-1",
+                "task_id": "01976c8e-0000-7000-8000-000000000002", "status": "failed", "answer": "", "plan": null, "steps": [],
+                "error": error,
+                "metadata": {"planned_execution_path": [], "current_path_index": 0},
+                "usage": {"llm_calls": 0, "input_tokens": 0, "cached_input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0,
+                    "session_cost_usd": 0.0},
+                "timings": {"total_ms": 1.0, "overhead_ms": 1.0},
+            })
+        };
+        let neutral = "The service is not available now; please try again later.";
+        for (code, say, detail) in [
+            ("llm.unauthorized", None, neutral),
+            ("sql.engine.connection", Some("The database does not answer."), "The database does not answer."),
+            ("python.exception", None, "This could not be done."),
+            ("vacation.overlap", None, words),
+        ] {
+            let answer = of(json!({"code": code, "message": words, "say": say}));
+            let problem = failure_problem(&serde_json::from_value(answer).unwrap()).unwrap();
+            assert_eq!((&*problem.code, &*problem.detail), (code, detail));
+            assert_eq!(problem.document.unwrap()["error"]["message"], words);
+        }
     }
 
     #[test]
