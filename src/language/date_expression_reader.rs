@@ -3,7 +3,7 @@
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
-use super::calendar_words::{EXCLUDING, LAST_OF_SEVERAL, LIST_JOINTS, WEEK};
+use super::calendar_words::{EXCLUDING, LAST_OF_SEVERAL, LIST_JOINTS, WEEK, WEEKS};
 use super::date_expression::{DateExpression, DateExpressionKind, is_too_far_apart};
 use super::dates::{
     DateRange, DateReader, DateSpan, RangeRole, WrittenDate as Written, day_number, month, weekday,
@@ -46,6 +46,7 @@ pub(crate) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) ->
             && !(before.days.is_empty() || first.days.is_empty())
         {
             first.listed |= reader.joins_list(before.last + 1, first.first, LIST_JOINTS);
+            reader.follow_in_list(before, first);
             // Alternatives: it is unclear which of the two is meant.
             if reader.joins_list(before.last + 1, first.first, OR) {
                 *before = unclear_expression(before.first, before.last);
@@ -111,6 +112,7 @@ const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
     ("a", &["parte"]),
     ("invece", &["di", "del", "dell", "che"]),
 ];
+const OFF: &[&str] = &["off", "frei", "libero", "libre"];
 const DAY: &[&str] = &["day", "giorno", "tag", "jour", "dia"];
 const THE_DAY: &[&str] = &["the", "il", "al", "am", "dem", "den", "le", "el"];
 const BEFORE: &[&str] = &["before", "prima", "precedente", "vor", "avant", "antes"];
@@ -120,9 +122,15 @@ const VICINITY_WORDS: &[&str] = &[
     "before", "after", "around", "about", "approximately", "roughly", "circa", "near", "intorno", "attorno",
     "verso", "prima", "dopo", "vor", "nach", "avant", "apres", "antes", "despues",
 ];
+/// Words that say which week of a month is meant.
+const RANKS: &[&str] = &[
+    "first", "second", "third", "fourth", "last", "1st", "2nd", "3rd", "4th", "prima", "seconda", "terza",
+    "quarta", "ultima", "prime", "ultime", "erste", "ersten", "zweite", "zweiten", "letzte", "letzten",
+    "premiere", "deuxieme", "derniere", "primera", "segunda", "tercera",
+];
 const WEEK_OF: &[&str] = &[
     "after", "before", "dopo", "prima", "of", "del", "dell", "di", "following", "al", "on", "from", "dal",
-    "in",
+    "in", "de", "d",
 ];
 const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "before"];
 const MONTH_PARTS: &[&str] =
@@ -138,14 +146,37 @@ fn single_day(date: Date, first: usize, next: usize) -> ExpressionMatch {
 type ExpressionMatch = Option<(Vec<DateExpression>, usize)>;
 
 impl DateReader<'_> {
-    /// Whether the tokens in `from..to` are only commas, lead words and the given `words`.
+    /// Whether the tokens in `from..to` are only commas, lead words and the given `words`; before these, also "off", as in "the
+    /// 14th off, and the 16th".
     fn joins_list(&self, from: usize, to: usize, words: &[&str]) -> bool {
         let joins = |i: usize| self.is(i, words);
         let comma = |i: usize| self.token_at(i).is_some_and(|t| t.raw == ",");
-        let all = (from..to).all(|i| joins(i) || comma(i) || self.is(i, LEADS));
+        let rest = |from: usize| (from..to).any(joins);
+        let off = |i: usize| {
+            let is_off = self.is(i, OFF) || self.token_at(i).is_some_and(|t| t.raw == ".");
+            words == LIST_JOINTS && is_off && rest(i + 1)
+        };
+        let all = (from..to).all(|i| joins(i) || comma(i) || self.is(i, LEADS) || off(i));
         // A comma joins like "and" but does not separate alternatives.
         let joined = (from..to).any(|i| joins(i) || (words == LIST_JOINTS && comma(i)));
-        all && joined && to - from <= 4
+        all && joined && to - from <= 5
+    }
+
+    /// Moves a day without a month that follows another one in a list, and would be before it, into the next month: on 25 December,
+    /// "the 24th and the 28th" are 24 and 28 January.
+    fn follow_in_list(&self, before: &DateExpression, next: &mut DateExpression) {
+        let (DateExpressionKind::Single(first), DateExpressionKind::Single(day)) = (&before.kind, &next.kind)
+        else {
+            return;
+        };
+        let says_day_alone = (next.first..=next.last).all(|i| {
+            self.is(i, LEADS) || self.token_at(i).is_some_and(|t| t.digit() && day_number(&t.norm).is_some())
+        });
+        let later = day.saturating_add(1.month());
+        if next.listed && says_day_alone && day < first && later > *first && later.day() == day.day() {
+            next.kind = DateExpressionKind::Single(later);
+            next.days.iter_mut().for_each(|span| span.date = later);
+        }
     }
 
     /// Whether an English text has a numeric date that reads differently in Europe and in America.
@@ -283,6 +314,12 @@ impl DateReader<'_> {
         if self.is(at, &["weekend", "week-end"]) {
             return self.is(at + 1, WEEKEND_OF).then(|| self.reference_date_end(at + 2)).flatten();
         }
+        // "The first week of January", which people count in different ways.
+        if self.is(at, RANKS) && self.is(at + 1, WEEKS) {
+            let of = at + 2 + usize::from(self.is(at + 2, WEEK_OF));
+            let of = of + usize::from(self.is(of, &["the"]));
+            return self.token_at(of).is_some_and(|t| month(&t.norm).is_some()).then_some(of + 1);
+        }
         if !self.is(at, WEEK) {
             return None;
         }
@@ -295,12 +332,16 @@ impl DateReader<'_> {
             .or_else(|| self.reference_date_end(of))
     }
 
-    /// Matches "the Monday after next", which people count in different ways.
+    /// Matches "the Monday after next" and "Monday week", which people count in different ways.
     fn read_weekday_after_next(&self, i: usize) -> Option<usize> {
         let at = if self.is(i, &["the", "on"]) { i + 1 } else { i };
         let at = if self.is(at, &["the"]) { at + 1 } else { at };
         let day = self.token_at(at).is_some_and(|t| weekday(&t.norm).is_some());
-        (day && self.is(at + 1, &["after"]) && self.is(at + 2, &["next"])).then_some(at + 3)
+        let is_week = self.is(at + 1, &["week"]) && self.token_at(at + 2).is_none_or(|t| !t.digit());
+        match () {
+            () if day && self.is(at + 1, &["after"]) && self.is(at + 2, &["next"]) => Some(at + 3),
+            () => (day && is_week).then_some(at + 2),
+        }
     }
 
     /// Matches a part of a month: "the end of June", "metà giugno", "fine mese".
@@ -348,7 +389,7 @@ impl DateReader<'_> {
     /// Parses a day derived from another date: "the first Monday of March", "the Monday after 15 June", "two
     /// days before 15 June", "Monday next week".
     fn read_derived_day(&self, i: usize) -> ExpressionMatch {
-        let at = if self.is(i, &["the", "il", "l", "on", "lo"]) { i + 1 } else { i };
+        let at = if self.is(i, &["the", "il", "l", "on", "lo", "le", "la"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "il"]) { at + 1 } else { at };
         let single = |date, next| single_day(date, i, next);
         if let Some((date, next)) = self.nth_weekday(at).or_else(|| self.first_or_last_of_month(at)) {
@@ -362,6 +403,14 @@ impl DateReader<'_> {
             }
             let (after, date, next) = self.read_side(at + 1, true)?;
             return single(adjacent_weekday(date, day, after), next);
+        }
+        // "Le lendemain de Noël", "la veille du 15 juin".
+        if self.is(at, &["lendemain", "veille"]) && self.is(at + 1, &["de", "du", "d"]) {
+            let of = self.skip_leads(at + 2);
+            let (said, next) = self.date_at(of, true).filter(|_| !self.is_counted(of))?;
+            let date = self.resolve(said, self.today, false)?;
+            let is_after = self.is(at, &["lendemain"]);
+            return single(if is_after { date.tomorrow() } else { date.yesterday() }.ok()?, next);
         }
         // Not "some day before 15 June".
         if self.is(at, DAY) && self.is(at.wrapping_sub(1), THE_DAY) {

@@ -287,7 +287,8 @@ impl DateReader<'_> {
         }
         let ordinal = number.norm.len() > 2 && number.digit();
         let named = self.is(i, &["giorno", "day"]) || (leads && self.is(i + 1, &["giorno", "day"]));
-        let lone = named || (leads && self.is(i, &["il"])) || ordinal;
+        let led = self.is(i, &["il", "el"]);
+        let lone = named || led || ordinal;
         let follows = self.tokens.get(at + 1);
         let followed = !named
             && follows.is_some_and(|t| {
@@ -435,7 +436,17 @@ pub(crate) fn is_dotted_day(tokens: &[Token], i: usize) -> bool {
     let is_led = i > 0 && tokens[i - 1].is(&["am", "vom", "bis", "zum", "den", "dem", "ab"]);
     let has_dot =
         tokens.get(i + 1).is_some_and(|t| t.raw == ".") && tokens.get(i + 2).is_some_and(|t| t.word);
-    (is_led || has_dot) && dotted_day(&tokens[i].norm).is_some()
+    (is_led || has_dot || is_end_of_dotted_range(tokens, i)) && dotted_day(&tokens[i].norm).is_some()
+}
+
+/// Whether a token is one of the ends of "14.12. - 16.12.".
+fn is_end_of_dotted_range(tokens: &[Token], i: usize) -> bool {
+    let begins = |at: usize| {
+        let is = |at: usize, signs: &[&str]| tokens.get(at).is_some_and(|t| signs.contains(&t.raw.as_str()));
+        let is_dotted = |at: usize| tokens.get(at).is_some_and(|t| dotted_day(&t.norm).is_some());
+        is_dotted(at) && is(at + 1, &["."]) && is(at + 2, &["-", "–", "—"]) && is_dotted(at + 3)
+    };
+    begins(i) || i.checked_sub(3).is_some_and(begins)
 }
 
 /// Parses a numeric date: `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.

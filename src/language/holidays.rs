@@ -44,10 +44,11 @@ const ALSO_OTHERS: &[&str] = &[
 /// Words before a holiday, besides words of grammar.
 const LEADS: &[&str] = &[
     "eve", "giorno", "day", "until", "en", "em", "au", "zu", "zum", "an", "pour", "por", "para", "desde",
-    "hasta",
+    "hasta", "between", "tra", "fra", "entre", "zwischen",
 ];
 /// Words before "of" and a holiday.
-const DAYS_OF: &[&str] = &["giorno", "day", "dia", "jour", "prima", "dopo", "antes", "despues", "partire"];
+const DAYS_OF: &[&str] =
+    &["giorno", "day", "dia", "jour", "prima", "dopo", "antes", "despues", "partire", "lendemain", "veille"];
 /// Words after which a verb or a question speaks about the holiday itself: "when is Christmas?"
 const ABOUT: &[&str] = &["is", "was", "are", "ist", "est", "es", "fallt", "falls", "cade", "tombe", "cae"];
 /// Words for a time around a holiday.

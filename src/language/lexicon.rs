@@ -68,13 +68,13 @@ combien quand qui quoi wer wann wo wieviel cuantos cuando quien donde quantos qu
 /// Units of time, and other words that occur in every domain.
 const TIME_UNITS: &str = "\
 giorno giorni giornata day days settimana settimane week weeks mese mesi month months anno anni year years ora ore \
-hour hours minuto minuti minute minutes mins time volta volte times number numero new nuovo nuova name cosa cose thing \
+hour hours tag tage tagen jour jours dia dias minuto minuti minute minutes mins time volta volte times number numero new nuovo nuova name cosa cose thing \
 things night nights notte notti start starts begin begins inizia comincia";
 
 /// Greetings, thanks and approval: polite words that request nothing.
 const PLEASANTRIES: &str = "ciao salve buongiorno buonasera hello hi hey perfetto perfect ottimo bene great grazie thanks thank ok okay good morning \
 evening afternoon buona giornata va d accordo capito benissimo fantastico bravo excellent super cool nice please scusa scusami sorry bonjour merci hallo danke hola gracias \
-ola obrigado sera pomeriggio mille molte you very much tutto tante si yes certo sure arrivederci bye a presto addio there everyone tutti thx ty";
+ola obrigado sera pomeriggio mille molte you very much tutto tante vielen dank schonen oui ja beaucoup muchas si yes certo sure arrivederci bye a presto addio there everyone tutti thx ty";
 
 /// Words that refer back to something mentioned before.
 pub(crate) const BACK_REFERENCES: &[&str] = &[
