@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use super::introductions::{begins_like_login, follows_introduction, is_login_like};
 use super::lexicon;
 use super::pattern;
 use super::schema::ArgumentField;
@@ -70,6 +71,10 @@ advance person home work once particular general total cash hurry case fact orde
 downtown center centre campus sure free anticipo contanti fretta casa lavoro piedi generale particolare \
 totale giornata mattinata serata centro zona point school scuola mind bed pranzo cena colazione breakfast \
 dinner lunch sale stock turno caso ordine";
+
+/// Verbs between a noun for a person and what that person wants: "il mio collega vuole …".
+const WISHES: &str = "\
+vuole vorrebbe chiede deve wants needs asks veut voudrait demande mochte braucht quiere necesita pide";
 
 /// Verbs that follow "to" in everyday wishes ("a place to eat"): not place names.
 const ENGLISH_VERBS: &str = "\
@@ -187,8 +192,19 @@ impl CandidateFinder<'_> {
                 tokens[at].is(AND) && at > 0 && tokens[at - 1].is(&["me", "mich", "mir", "moi", "mi"]);
             let may = tokens[at].is(&["can", "could", "may", "puo", "kann", "darf", "peut", "puede"]);
             // "The balance of mrossi", "who approves for mrossi".
+            let asks_which =
+                |t: &Token| t.norm.starts_with("welch") || t.is(&["quel", "quelle", "que", "che"]);
+            let asks = || {
+                is_question()
+                    || tokens.iter().take(3).any(asks_which)
+                    || tokens.iter().any(|token| token.raw == "?")
+            };
             let is_of_login = begins_like_login(&tokens[i])
-                && tokens[at].is(&["of", "for", "di", "per", "de", "du", "pour", "von", "fur", "para"]);
+                && (asks()
+                    || tokens[at].is(&[
+                        "of", "for", "about", "di", "per", "su", "de", "du", "pour", "von", "fur", "uber",
+                        "para",
+                    ]));
             tokens[at].is(&["does", "did", "has", "ha"])
                 || is_of_login
                 || is_first_name && (may || is_beside_user || tokens[at].word && is_question())
@@ -311,7 +327,8 @@ impl CandidateFinder<'_> {
         let token = &tokens[i];
         let possible = !self.is_number_or_function_word(i, context)
             && !is_calendar_word(tokens, i)
-            && !token.among(AMOUNT_WORDS);
+            && !token.among(AMOUNT_WORDS)
+            && !token.among(WISHES);
         let unknown = possible
             && !lexicon::is_stop_word(&token.norm)
             && !lexicon::is_question_word(&token.norm)
@@ -596,79 +613,15 @@ fn words_before(source: &SourceText, first: usize) -> (String, Vec<(Rc<Features>
     (preposition, cues)
 }
 
-/// Whether the words before introduce a person: "sono X", "mi chiamo X", "I am X", "my name is X".
-fn follows_introduction(tokens: &[Token], i: usize) -> bool {
-    let word = |back: usize, words: &[&str]| {
-        i.checked_sub(back).and_then(|k| tokens.get(k)).is_some_and(|t| t.is(words))
-    };
-    (word(1, &["sono"])
-        && i.checked_sub(2).is_none_or(|k| !tokens[k].word || tokens[k].is(&["io", "e", "ciao"])))
-        || (word(1, &["chiamo"]) && word(2, &["mi"]))
-        || (word(1, &["am"]) && word(2, &["i"]))
-        || (word(1, &["m"]) && word(2, &["i"]))
-        || (word(1, &["is"]) && word(2, &["name", "username"]) && word(3, &["my"]))
-        || (word(1, &["suis", "bin", "soy"]))
-}
-
 /// The name by which the user introduces themselves: "sono X", "my name is X".
 pub(super) fn introduced_name(text: &str, now: &jiff::Zoned) -> Option<String> {
     let source = SourceText::new(text, now);
     find_candidates(&source, &[], &[]).into_iter().find(|c| c.is_introduction).map(|c| c.text)
 }
 
-/// Whether a word without a capital looks like a login and not like an adjective ("sono stanco").
-fn is_login_like(tokens: &[Token], i: usize) -> bool {
-    let token = &tokens[i];
-    let explicit =
-        i > 0 && tokens[i - 1].is(&["chiamo"]) || (i > 1 && tokens[i - 2].is(&["name", "username"]));
-    let ends = tokens.get(i + 1).is_none_or(|t| !t.word || t.lower == "e" || t.is(&["and"]));
-    let login = token.digit() || token.raw.contains(['_', '.', '-']) || begins_like_login(token);
-    let italian = tokens[i.saturating_sub(1)].is(&["sono"]) && !token.norm.ends_with(['o', 'a', 'e']);
-    let stop = lexicon::is_stop_word(&token.norm) || !token.features().concepts.is_empty();
-    explicit || (ends && !stop && (login || italian))
-}
-
-/// Pairs of consonants with which words begin, in the languages of the shipped scenes.
-const FIRST_CONSONANTS: &str = "bl br ch cl cr cz dj dr dw dz fj fl fr gh gl gn gr hr jh kh kl kn kr kw ll mc mn ph pf pl pn pr ps pt rh \
-sb sc sd sf sg sh sk sl sm sn sp sq sr st sv sw sz th tr ts tw tz vl vr wh wr zb zd zh zl zm zw";
-
-/// Whether a word begins with an initial and a surname, as no other word does: "mrossi", "lferrari".
-fn begins_like_login(token: &Token) -> bool {
-    let is_vowel = |c: char| "aeiouy".contains(c);
-    let word = token.norm.as_str();
-    let is_plain =
-        token.word && !token.capital() && word.len() >= 5 && word.bytes().all(|b| b.is_ascii_lowercase());
-    let first = word.get(..2).filter(|_| is_plain && word.contains(is_vowel));
-    let is_doubled = word.as_bytes().first() == word.as_bytes().get(1);
-    first.is_some_and(|pair| {
-        !pair.contains(is_vowel)
-            && !is_doubled
-            && !FIRST_CONSONANTS.split_whitespace().any(|known| known == pair)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn initial_and_surname_look_like_a_login() {
-        for (word, is_login) in [
-            ("mrossi", true),
-            ("lferrari", true),
-            ("pgarcia", true),
-            ("tired", false),
-            ("sbagliato", false),
-            ("ill", false),
-            ("html", false),
-            ("Mrossi", false),
-            ("keysersoze", false),
-            ("llamado", false),
-        ] {
-            let tokens = super::super::text::tokens(word);
-            assert_eq!(begins_like_login(&tokens[0]), is_login, "{word}");
-        }
-    }
 
     #[test]
     fn german_noun_before_a_code_or_an_owned_name_is_no_part_of_it() {

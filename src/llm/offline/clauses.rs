@@ -216,12 +216,16 @@ pub(super) fn ends_sentence(tokens: &[Token], i: usize) -> bool {
     }
 }
 
-/// Whether the full stop at `i` belongs to a day: "am 4. März". "Cancel request 5. May I …?" is none.
+/// Whether the full stop at `i` belongs to a day: "am 4. März", "14.12. - 16.12.". "Cancel request 5. May I …?" is none.
 fn is_ordinal_mark(tokens: &[Token], i: usize) -> bool {
     let is_month = |token: &Token| super::dates::month(&token.norm).is_some() && !token.is(&["may", "march"]);
     let is_day = |token: &Token| token.digit() && token.norm.len() <= 2;
+    let opens = |t: &Token| t.word && t.capital() && (is_verb(t) || lexicon::is_question_word(&t.norm));
+    let is_dotted = i.checked_sub(1).is_some_and(|before| super::dates::is_dotted_day(tokens, before))
+        && tokens.get(i + 1).is_some_and(|next| !opens(next));
     i.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(is_day)
         && tokens.get(i + 1).is_some_and(is_month)
+        || is_dotted
 }
 
 struct ClausePart<'a> {

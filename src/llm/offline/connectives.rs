@@ -2,6 +2,7 @@
 
 use super::clauses::ClauseLink;
 use super::text::Token;
+use crate::language::dates::month;
 use crate::language::function_words::BUT;
 
 /// Connectives of sequence (`Then`) and addition (`Also`), longer ones first.
@@ -69,7 +70,7 @@ pub(super) fn match_connective(tokens: &[Token], i: usize) -> Option<(usize, Cla
     }
     // ", also …" and "… . Also, …"
     let comma = i > 0 && tokens[i - 1].raw == ",";
-    if comma && tokens[i].is(&["also", "anche", "plus"]) {
+    if comma && tokens[i].is(&["also", "anche", "plus"]) && !is_day_of_list(tokens, i + 1) {
         return Some((1, ClauseLink::Also));
     }
     None
@@ -81,10 +82,24 @@ fn is_clause_boundary(tokens: &[Token], at: usize, words: &[&str]) -> bool {
     let after = tokens.get(at + words.len());
     match words {
         ["then"] => !before.is_some_and(|t| t.is(&["back", "by", "since", "until", "till"])),
+        [_, "also" | "anche" | "pure" | "aussi" | "auch" | "tambien"] => {
+            !is_day_of_list(tokens, at + words.len())
+        }
         ["poi"] => !before.is_some_and(|t| t.is(&["o", "in", "da"])),
+        // "El día después de Navidad".
+        ["despues"] | ["depois"] => !after.is_some_and(|t| t.is(&["de", "del", "do", "da"])),
         ["e", "dopo"] => !after.is_some_and(|t| t.is(&["domani"])),
         _ => true,
     }
+}
+
+/// Whether a day is all that follows, so that it belongs to the days before: "il 14 dicembre e anche il 16".
+fn is_day_of_list(tokens: &[Token], at: usize) -> bool {
+    let leads = ["il", "l", "the", "on", "am", "den", "le", "el"];
+    let day = at + tokens[at..].iter().take_while(|t| t.is(&leads)).count();
+    let next = tokens.get(day + 1);
+    tokens.get(day).is_some_and(|t| t.digit() && t.norm.len() <= 4)
+        && next.is_none_or(|t| !t.word || month(&t.norm).is_some())
 }
 
 /// Matches a connective that reverses the order: "…, but first …", "ma prima …".

@@ -11,6 +11,7 @@ use super::text::{self, Token};
 /// Words that announce a correction.
 static MARKERS: &Patterns = patterns![
     "no/nope sorry/wait/actually/hang/pardon on?",
+    "no or? rather",
     "no i mean/meant",
     "sorry i? mean/meant?",
     "i mean/meant",
@@ -54,7 +55,9 @@ pub(super) fn with_corrections(request: &str) -> Option<String> {
     if quotes || tokens.iter().any(|token| matches!(token.raw.as_str(), ":" | "?")) {
         return None;
     }
-    (1..tokens.len()).filter(|at| is_mark(&tokens[*at])).find_map(|at| {
+    // "Book 30 November... no, sorry, 1 December".
+    let is_pause = |at: usize| tokens[at..].iter().take(2).filter(|token| token.raw == ".").count() > 1;
+    (1..tokens.len()).filter(|at| is_mark(&tokens[*at]) || is_pause(*at)).find_map(|at| {
         let (first, last) = corrected_value(&tokens, at)?;
         let old = replaced_value(&tokens[..at], &tokens[first], tokens.get(first.checked_sub(1)?)?)?;
         let before = request.get(..tokens[old].start)?;
@@ -115,7 +118,7 @@ fn corrected_value(tokens: &[Token], at: usize) -> Option<(usize, usize)> {
     }
     next += tokens[next..].iter().take_while(|token| token.is(LEADS)).count();
     let value = tokens.get(next).filter(|_| is_announced)?;
-    let is_value = plain_number(value).is_some() || is_name(value) || is_code(value);
+    let is_value = plain_number(value).is_some() || is_name(value) || is_code(value) || is_weekday(value);
     let last = month_after(tokens, next).unwrap_or(next);
     let dot = usize::from(
         last == next && tokens.get(next + 1).is_some_and(|dot| dot.raw == "." && tokens.len() > next + 2),
@@ -140,6 +143,9 @@ fn replaced_value(tokens: &[Token], value: &Token, lead: &Token) -> Option<usize
     if is_code(value) {
         return tokens.iter().rposition(is_code);
     }
+    if is_weekday(value) {
+        return tokens.iter().rposition(is_weekday);
+    }
     let is_led = |at: usize| !lead.is(LEADS) || at > 0 && tokens[at - 1].norm == lead.norm;
     (0..tokens.len()).rev().find(|at| is_name(&tokens[*at]) && is_led(*at))
 }
@@ -156,6 +162,10 @@ fn is_code(token: &Token) -> bool {
     token.raw.chars().any(|c| c.is_ascii_digit())
         && token.raw.starts_with(|c: char| c.is_ascii_uppercase())
         && token.raw.chars().all(char::is_alphanumeric)
+}
+
+fn is_weekday(token: &Token) -> bool {
+    dates::weekday(&token.norm).is_some()
 }
 
 /// Whether a word inside a sentence is a name.

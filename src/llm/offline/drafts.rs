@@ -11,12 +11,14 @@ use super::plan::OfflinePlanner;
 use super::prompt::{Executed, PriorCall};
 use super::pronouns;
 use super::repeated_write;
+use super::replies::says_only_days;
 use super::routing::Hit;
 use super::schema::ArgumentKind;
 use super::small_talk::{self, Talk};
 use super::speech::{self, Act, ConditionPart, act_of};
 use super::text::{self, Token};
 use super::weights::{self, FITS, STRONG, SURE_MATCH};
+use super::who_questions::{opens_with_who, split_who_question};
 
 /// A step without a number.
 pub(super) struct StepDraft {
@@ -45,7 +47,8 @@ pub(super) struct Drafts {
     open_question: Option<String>,
     /// Things that were mentioned but not requested.
     mentioned: Vec<String>,
-    pending_answered: bool,
+    /// Whether a clause answered the pending question.
+    pub pending_answered: bool,
     previous: Option<Clause>,
 }
 
@@ -92,6 +95,8 @@ impl OfflinePlanner {
             self.draft_clause(&mut drafts, clause, next);
         }
         drafts.unserved.extend(drafts.open_question.take());
+        let asked = self.asked_again(words, &drafts.list).filter(|_| executed.is_empty());
+        drafts.list.extend(asked);
         self.remove_redundant(&mut drafts.list, executed);
         // Words with a value and without a verb are no request by themselves: they say more of what is asked for.
         let is_rest = |words: &String| !self.has_verb_or_question(words) && self.has_day_or_name(words);
@@ -231,19 +236,6 @@ impl OfflinePlanner {
             _ => self.draft_asked(drafts, clause, act, near),
         }
         drafts.previous = Some(clause.clone());
-    }
-
-    /// Asks again about what waits for a yes, if a yes is only a part of the reply: "yes, and tell me the weather in Rome".
-    fn draft_consent(&self, drafts: &mut Drafts, clause: &Clause) {
-        let asks_consent = self.pending.as_ref().is_some_and(|pending| pending.question.missing.is_empty());
-        if asks_consent
-            && !drafts.pending_answered
-            && small_talk::is_bare_consent(&clause.text)
-            && let Some(draft) = self.draft_for_reply(clause, None)
-        {
-            drafts.pending_answered = true;
-            drafts.list.push(StepDraft { unclear: true, ..draft });
-        }
     }
 
     /// Whether the last turn only told something.
@@ -630,7 +622,10 @@ impl OfflinePlanner {
         } else if tells && clause.link != ClauseLink::Then && clause.part == ConditionPart::Whole {
             match drafts.list.last_mut() {
                 Some(last) => {
-                    last.purpose = format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text);
+                    // "I want the 21st off. Also the 23rd."
+                    let mark = if says_only_days(&clause.text, self.today()) { " &" } else { "." };
+                    last.purpose =
+                        format!("{}{mark} {}", last.purpose.trim_end_matches(['.', ' ']), clause.text);
                 }
                 None => drafts.preceding_statements.push(clause.text.clone()),
             }
@@ -654,43 +649,6 @@ impl Drafts {
         let points_back = pronouns::hands_back(&text::tokens(&clause.text)) && !self.list.is_empty();
         self.list.push(StepDraft { hit, purpose, link: clause.link, refers_back: points_back, unclear });
     }
-}
-
-/// Splits "Who are nweber and prossi?" or "tell me who nweber is" into one question for each name, with the
-/// name at its end. Returns any other clause unchanged.
-fn split_who_question(clause: &Clause) -> Vec<Clause> {
-    let tokens = text::tokens(&clause.text);
-    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono"]);
-    let who = words.iter().position(|t| t.is(&["who", "chi"]));
-    let names = who.and_then(|who| {
-        let rest = words.get(who + 1..)?;
-        let (first, last) = (rest.first()?, rest.last()?);
-        match (is(first), is(last)) {
-            (true, false) => rest.get(1..),
-            (false, true) => rest.get(..rest.len() - 1),
-            _ => None,
-        }
-    });
-    let joins = |t: &&Token| t.is(&["and", "e", "ed"]);
-    let name = |t: &Token| !lexicon::is_stop_word(&t.norm) && t.features().concepts.is_empty();
-    let all = |names: &&[&Token]| !names.is_empty() && names.iter().all(|t| joins(t) || name(t));
-    let (Some(who), Some(names)) = (who, names.filter(all)) else { return vec![clause.clone()] };
-    let opens = clause.text.get(..words[who].end).unwrap_or_default();
-    let verb = if words[who].is(&["chi"]) { "è" } else { "is" };
-    let rows = names.split(joins).filter(|row| !row.is_empty());
-    rows.filter_map(|row| {
-        let named = clause.text.get(row.first()?.start..row.last()?.end)?;
-        Some(Clause { text: format!("{opens} {verb} {named}?"), ..clause.clone() })
-    })
-    .collect()
-}
-
-/// Whether words begin with "who": nothing else is asked for before.
-fn opens_with_who(words: &str) -> bool {
-    let tokens = text::tokens(words);
-    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    strip_fillers(&words).first().is_some_and(|t| t.is(&["who", "chi"]))
 }
 
 /// Whether words begin with a request to tell or show something.

@@ -174,8 +174,13 @@ fn announced_text(
     if reason && let Some(motive) = find_motive(source, end) {
         return Some(motive);
     }
+    // "Request: 14 December" says when, and no note.
+    let is_note = |(from, to): &(usize, usize)| {
+        let is_day = |i: usize| source.found.days.iter().any(|day| (day.first..=day.last).contains(&i));
+        field.required || !(*from..=*to).any(is_day)
+    };
     if let Some(i) = at(SUBJECT_CUES).filter(|i| *i <= end) {
-        return Some((i, text_end(source, i, all, field)));
+        return Some((i, text_end(source, i, all, field))).filter(is_note);
     }
     if field.named(&["subject", "topic", "argomento", "tema", "materia"]) {
         let led = |i: &usize| {
@@ -189,7 +194,8 @@ fn announced_text(
     // "…: ci prenoti un tavolo?" is a question, not a note.
     let asks = tokens[end].raw == "?" && !field.required;
     let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
-    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, text_end(source, i + 1, all, field)))
+    let colon = colon.filter(|i| *i < end && !source.used[i + 1]);
+    colon.map(|i| (i + 1, text_end(source, i + 1, all, field))).filter(is_note)
 }
 
 /// Whether the text at `i` says after "as" what something is, and not why: "as sick leave", but not "as I am ill".

@@ -31,6 +31,7 @@ mod followup;
 mod free_text;
 mod index;
 mod intended_steps;
+mod introductions;
 mod memory;
 mod mood;
 mod named_days;
@@ -39,6 +40,7 @@ mod number_arguments;
 mod opening_act;
 mod options;
 mod order_verbs;
+mod own_matters;
 mod periods;
 mod phrases;
 mod plan;
@@ -69,6 +71,7 @@ mod speech;
 mod tuples;
 mod verdict;
 mod weights;
+mod who_questions;
 
 #[cfg(test)]
 mod tests;

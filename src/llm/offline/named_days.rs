@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use jiff::{ToSpan as _, Zoned};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::dates::{DateSpan, RangeRole};
 use super::entities::Entities;
@@ -35,7 +35,7 @@ pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &
     let words = |from: usize, to: usize| request.get(tokens[from].start..tokens[to].end).map(str::to_owned);
     let days = match named.as_slice() {
         [] if tokens[first].is(&["then"]) => return None,
-        [] => match days_of_last_call(conversation)? {
+        [] => match days_of_last_call(conversation, now.date())? {
             (from, to) if from == to => from.to_string(),
             (from, to) => format!("from {from} to {to}"),
         },
@@ -72,20 +72,29 @@ fn then_at_the_end(tokens: &[Token]) -> Option<(usize, usize)> {
 fn those_days(tokens: &[Token]) -> Option<(usize, usize)> {
     let (places, words): (Vec<usize>, Vec<&Token>) =
         tokens.iter().enumerate().filter(|(_, token)| token.word).unzip();
-    let (from, to) = pattern::find(&words, words.len(), THOSE_DAYS)?;
+    // "Book those days off".
+    let off = || {
+        let object = patterns!["those/these days off", "that day off"];
+        pattern::find(&words, words.len(), object).map(|(from, to)| (from, to - 1))
+    };
+    let (from, to) = pattern::find(&words, words.len(), THOSE_DAYS).or_else(off)?;
     Some((*places.get(from)?, *places.get(to.checked_sub(1)?)?))
 }
 
 /// The first and last day among the arguments of the last call that has days; of one day and a number of days, those from it on.
-fn days_of_last_call(conversation: &Conversation) -> Option<(Date, Date)> {
+fn days_of_last_call(conversation: &Conversation, today: Date) -> Option<(Date, Date)> {
+    let count_of = |arguments: &Map<String, Value>| arguments.get("days").and_then(Value::as_i64);
     let calls = conversation.turns.iter().rev().flat_map(|turn| turn.calls.iter().rev());
     calls.into_iter().find_map(|call| {
         let arguments = call.arguments.as_object()?;
         let values = arguments.values().filter_map(Value::as_str);
         let days: Vec<Date> =
             values.filter(|text| text.len() == 10).filter_map(|text| text.parse().ok()).collect();
-        let (first, last) = (*days.iter().min()?, *days.iter().max()?);
-        let count = arguments.get("days").and_then(Value::as_i64).filter(|_| first == last);
+        // "The weather in Rome for the next 3 days" begins today.
+        let begins = || count_of(arguments).map(|_| &today);
+        let first = *days.iter().min().or_else(begins)?;
+        let last = *days.iter().max().or_else(begins)?;
+        let count = count_of(arguments).filter(|_| first == last);
         let more = count.map_or(0, |count| count.clamp(1, 366) - 1);
         Some((first, last.checked_add(more.days()).ok()?))
     })

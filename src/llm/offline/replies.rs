@@ -2,10 +2,10 @@
 
 use jiff::civil::Date;
 
-use super::clauses::{self, Clause};
+use super::clauses::{self, Clause, ClauseLink};
 use super::corrections::{LEADS, after_correction};
 use super::dates::RangeRole;
-use super::drafts::StepDraft;
+use super::drafts::{Drafts, StepDraft};
 use super::entities::Entities;
 use super::lexicon;
 use super::pattern::strip_fillers;
@@ -18,6 +18,10 @@ use super::small_talk;
 use super::text::{self, Token};
 use super::weights::STRONG;
 use crate::language::function_words::{BUT, OR};
+
+/// Words for what is added.
+const ALSO: &[&str] =
+    &["also", "too", "and", "anche", "e", "auch", "und", "aussi", "et", "tambien", "y", "please"];
 
 impl OfflinePlanner {
     /// The step that continues after the pending question, if the clause answers it.
@@ -77,6 +81,36 @@ impl OfflinePlanner {
             || offers_choice(&clause.text)
             || self.says_otherwise(pending, target, &clause.text, &filled.used);
         Some(StepDraft { hit: target, purpose, link: clause.link, refers_back: false, unclear })
+    }
+
+    /// Asks again about what waits for a yes, if a yes is only a part of the reply: "yes, and tell me the weather in Rome".
+    pub fn draft_consent(&self, drafts: &mut Drafts, clause: &Clause) {
+        let asks_consent = self.pending.as_ref().is_some_and(|pending| pending.question.missing.is_empty());
+        if asks_consent
+            && !drafts.pending_answered
+            && small_talk::is_bare_consent(&clause.text)
+            && let Some(draft) = self.draft_for_reply(clause, None)
+        {
+            drafts.pending_answered = true;
+            drafts.list.push(StepDraft { unclear: true, ..draft });
+        }
+    }
+
+    /// The step that asks again what waits for a yes, after a question to the same scene that does not answer it, "who approves
+    /// it?", or a yes that asks for something else, too.
+    pub fn asked_again(&self, words: &str, drafts: &[StepDraft]) -> Option<StepDraft> {
+        let pending = self.pending.as_ref().filter(|pending| pending.question.missing.is_empty())?;
+        let tool = self.index.named(&pending.scene, pending.question.tool.as_deref()?)?;
+        let is_beside = |draft: &StepDraft| draft.hit.scene == tool.scene;
+        let asks = self.is_question(words) && drafts.iter().all(is_beside) || opens_with_consent(words);
+        let asks = asks && !drafts.is_empty() && !drafts.iter().any(|draft| self.writes(draft.hit));
+        asks.then(|| StepDraft {
+            hit: tool,
+            purpose: pending.purpose.clone(),
+            link: ClauseLink::Next,
+            refers_back: false,
+            unclear: true,
+        })
     }
 
     /// Whether words drop what a question is about that waits for a yes or a no, unless they name what it asks: "Shall I cancel …?",
@@ -187,6 +221,23 @@ fn only_days(tokens: &[Token], today: Date) -> Option<(usize, usize, bool)> {
         }
         _ => None,
     }
+}
+
+/// Whether words say yes and go on: "oui, et dis-moi la météo à Rome".
+fn opens_with_consent(words: &str) -> bool {
+    let tokens = text::tokens(words);
+    let yes = ["yes", "yeah", "si", "oui", "ja", "ok", "okay", "sure"];
+    let goes_on = tokens.get(1).is_some_and(|next| next.raw == "," || next.is_and());
+    goes_on && tokens.first().is_some_and(|first| first.is(&yes))
+}
+
+/// Whether words name days and nothing else: "the 28th", "anche il 16".
+pub(super) fn says_only_days(words: &str, today: Date) -> bool {
+    let tokens = text::tokens(words);
+    let days = Entities::in_tokens(&tokens, today).days;
+    let is_day = |at: usize| days.iter().any(|day| (day.first..=day.last).contains(&at));
+    let is_small = |token: &Token| !token.word || token.is(LEADS) || token.is(ALSO);
+    !days.is_empty() && tokens.iter().enumerate().all(|(at, token)| is_small(token) || is_day(at))
 }
 
 /// The words of a reply after those that only turn down what was asked: "no, Thursday".

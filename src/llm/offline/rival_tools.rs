@@ -161,7 +161,7 @@ impl CatalogueIndex {
 
     /// Whether a tool is a read that needs no value and is named after what a write of its scene is: `ListRequests` beside
     /// `MakeRequest`.
-    fn lists_what_is_written(&self, entry: &IndexedTool) -> bool {
+    pub(super) fn lists_what_is_written(&self, entry: &IndexedTool) -> bool {
         let tools = &self.scenes[entry.scene].tools;
         let noun = |name: &str| text::name_words(name).last().map(|noun| text::features(noun));
         let Some(listed) = noun(&tools[entry.tool].name) else { return false };

@@ -261,6 +261,16 @@ impl CatalogueIndex {
             return None;
         }
         let asks_name = clause.words.iter().any(|w| w.name);
+        if clause.lists_own_acts && writes {
+            return None;
+        }
+        let is_own = clause.asks_own_acts || clause.lists_own_acts;
+        if is_own
+            && self.lists_what_is_written(entry)
+            && self.only_scene_that_does(clause) == Some(entry.scene)
+        {
+            return Some((STRONG, false));
+        }
         if !(related || asks_name) || overlap.total <= 0.0 {
             return None;
         }
@@ -290,6 +300,27 @@ impl CatalogueIndex {
         let score = score + adjustment_to_asked_words(clause, entry, like);
         let score = score + self.adjustment_to_others(clause, entry)?;
         Some((score, self.asks_for_stock_of(clause, entry, &overlap)))
+    }
+
+    /// Whether a tool is a read that lists things.
+    fn lists(&self, entry: &IndexedTool) -> bool {
+        let tool = &self.scenes[entry.scene].tools[entry.tool];
+        !tool.writes() && text::name_words(&tool.name).first().is_some_and(|verb| verb == "list")
+    }
+
+    /// The only scene with a write for the action of a clause that names nothing else: "what did I book?"
+    fn only_scene_that_does(&self, clause: &ScoredClause) -> Option<usize> {
+        if clause.subjects().next().is_some() {
+            return None;
+        }
+        let does = |entry: &&IndexedTool| {
+            let mut actions = clause.words.iter().filter(|word| word.kind == WordKind::Action);
+            self.scenes[entry.scene].tools[entry.tool].writes()
+                && actions.any(|word| word.sure().any(|id| entry.words.contains_key(&id)))
+        };
+        let mut scenes = self.tools.iter().filter(does).map(|entry| entry.scene);
+        let first = scenes.next()?;
+        scenes.all(|scene| scene == first).then_some(first)
     }
 
     /// The word numbers of slots, with their weights.
@@ -322,11 +353,10 @@ impl CatalogueIndex {
         if entry.has_special_action && like < SAME_AS_EXAMPLE && !clause.words.iter().any(states) {
             score += weights::UNSTATED_ACTION;
         }
-        if clause.slots.contains(Slot::Question) && tool.writes() {
+        if clause.slots.contains(Slot::Question) && tool.writes() && !clause.expresses_wish {
             score += weights::WRITE_FOR_QUESTION;
         }
-        let lists = || text::name_words(&tool.name).first().is_some_and(|verb| verb == "list");
-        if clause.asks_own_acts && !tool.writes() && lists() {
+        if clause.asks_own_acts && self.lists(entry) {
             score += weights::LISTS_OWN_ACTS;
         }
         if clause.expresses_wish {

@@ -15,6 +15,7 @@ use super::index::{
 };
 use super::lexicon;
 use super::opening_act::OpeningAct;
+use super::own_matters::{asks_days_left, asks_own_acts, asks_permission, asks_who_speaks, lists_own_acts};
 use super::pattern::{self, patterns};
 use super::pronouns;
 use super::senses::senses;
@@ -60,6 +61,8 @@ pub(super) struct ScoredClause {
     pub about_speaker: bool,
     /// Whether it asks what the speaker has done: "which days have I booked?"
     pub asks_own_acts: bool,
+    /// Whether it names nothing but what the speaker has asked for: "see my requests".
+    pub lists_own_acts: bool,
     /// Whether it asks how many there are, and names no action.
     pub asks_count: bool,
     /// Whether it asks for a number of things that no text of the catalogue names: "how many apples do I have left?"
@@ -120,6 +123,9 @@ impl CatalogueIndex {
         if asks_who_speaks(&tokens) {
             reader.add_meaning("username");
         }
+        if asks_days_left(&tokens) && reader.words.iter().all(|word| word.kind == WordKind::Helper) {
+            reader.add_meaning("left");
+        }
         let who_verb = reader.who_verb();
         let asks_names = reader.mark_asked_names(who_verb);
         reader.limit_unknown_weight();
@@ -131,14 +137,19 @@ impl CatalogueIndex {
         ScoredClause {
             slots,
             refers_back: tokens.iter().any(|t| t.is(lexicon::BACK_REFERENCES))
+                || tokens.iter().any(|t| t.is(&["instead", "invece", "stattdessen"]))
                 || pronouns::hands_back(&tokens),
             about_speaker: is_about_speaker(&tokens),
-            asks_own_acts: slots.contains(Slot::Question) && asks_own_acts(&tokens),
+            asks_own_acts: (slots.contains(Slot::Question)
+                || tokens.last().is_some_and(|end| end.raw == "?"))
+                && asks_own_acts(&tokens),
+            lists_own_acts: lists_own_acts(&tokens),
             introduces_content: reader.introduces_content,
             wh_question,
             has_time: !entities.times.is_empty(),
-            expresses_wish: !slots.contains(Slot::Question)
-                && (reader.begins_with_action() || has_wish_word(&tokens) || asks_politely(&tokens)),
+            expresses_wish: asks_permission(&tokens) && slots.contains(Slot::Date)
+                || !slots.contains(Slot::Question)
+                    && (reader.begins_with_action() || has_wish_word(&tokens) || asks_politely(&tokens)),
             asks_existence,
             asked_thing,
             asked_words: self.asked_words(&tokens),
@@ -180,16 +191,6 @@ impl CatalogueIndex {
         }
         asked.iter().map(|t| self.similar_words(&t.features()).to_vec()).collect()
     }
-}
-
-/// Whether words only ask who says them: "who am I?", "chi sono io?". In other languages their words are unknown ones, as those
-/// of any question for a name.
-fn asks_who_speaks(tokens: &[Token]) -> bool {
-    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let own = pattern::strip_fillers(&words);
-    patterns!["who am i", "what s/is my name", "what am i called", "chi sono io?", "qual e/è il mio nome"]
-        .ends(own, 0)
-        .any(|end| end == own.len())
 }
 
 /// Groups of people to whom who asks may belong.
@@ -318,8 +319,18 @@ impl<'a> ContentReader<'a> {
     /// Whether a token is the "off" of "Friday off", where some scene knows time off.
     fn is_time_off(&self, i: usize) -> bool {
         const OFF: &[&str] = &["off", "frei", "libero", "libera", "libre"];
-        let of_day = i > 0 && self.entities.taken[i - 1];
-        of_day && self.tokens[i].is(OFF) && !self.index.similar_words(&features(TIME_OFF)).is_empty()
+        let token = &self.tokens[i];
+        let of_day = i > 0 && self.entities.taken[i - 1] && token.is(OFF);
+        // "Off on 14 December", "tomarme libre el lunes", "poser le 14 décembre".
+        let before_day = || (i + 1..i + 3).any(|at| self.entities.taken.get(at) == Some(&true));
+        let takes = || i > 0 && ["tom", "cog"].iter().any(|verb| self.tokens[i - 1].norm.starts_with(verb));
+        let after_unit = || i > 0 && lexicon::is_time_unit(&self.tokens[i - 1].norm);
+        let is_verb = || {
+            token.is(&["off"]) && !after_unit()
+                || token.is(&["poser", "pose", "posez", "pose-moi"])
+                || token.is(&["libre"]) && takes()
+        };
+        (of_day || is_verb() && before_day()) && !self.index.similar_words(&features(TIME_OFF)).is_empty()
     }
 
     /// Whether a token is punctuation or part of a value, and so no content word.
@@ -456,9 +467,11 @@ impl<'a> ContentReader<'a> {
         let Some(many) = self.tokens.iter().position(|token| token.is(MANY)) else { return false };
         let place = |at: usize| self.places.iter().position(|place| *place == at);
         let counted = (many + 1..self.tokens.len()).find(|at| !joins(*at));
+        // "How many sick days".
+        let is_unit = |at: usize| self.tokens.get(at).is_some_and(|t| lexicon::is_time_unit(&t.norm));
         counted.is_some_and(|at| {
             let is_unknown = place(at).is_some_and(|n| self.words[n].is_unknown_subject());
-            is_unknown && place(at + 1).is_none()
+            is_unknown && (place(at + 1).is_none() || is_unit(at + 1) && place(at + 2).is_none())
         })
     }
 
@@ -525,20 +538,6 @@ fn is_about_speaker(tokens: &[Token]) -> bool {
     tokens.iter().any(|t| t.is(SPEAKER) || t.is(&["i"]))
 }
 
-/// Whether a clause says what the speaker has done, and not how much: "what have I booked", "che ferie ho chiesto".
-fn asks_own_acts(tokens: &[Token]) -> bool {
-    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let has = pattern::find(
-        &words,
-        words.len(),
-        patterns![
-            "have/did i", "ho/abbiamo gia? <pp>", "habe/haben ich/wir", "ai-je/avons-nous",
-            "he/hemos ya? <pp>"
-        ],
-    );
-    has.is_some() && !words.iter().any(|t| t.is(HOW_MANY))
-}
-
 /// Whether a text asks which things there are, and names none.
 fn asks_which(tokens: &[Token]) -> bool {
     let mut words = tokens.iter().filter(|t| t.word);
@@ -599,14 +598,6 @@ pub(super) fn asks_how_many(tokens: &[Token]) -> bool {
     let asks = tokens.last().is_some_and(|end| end.raw == "?");
     words.iter().take(3).any(|t| t.is(MANY)) || asks && pattern::any(&words, 0, have).is_some()
 }
-
-/// Words that ask for an amount.
-const HOW_MANY: &[&str] = &[
-    "spend", "spent", "pay", "paid", "earn", "earned", "save", "saved", "speso", "pagato", "guadagnato",
-    "ausgegeben", "bezahlt", "depense", "paye", "gastado", "pagado", "much", "many", "long", "quanto",
-    "quanta", "quanti", "quante", "viel", "viele", "combien", "cuanto", "cuanta", "cuantos", "cuantas",
-    "got", "left", "available",
-];
 
 /// Words for the speaker, but "I": an Italian article is written so, too.
 const SPEAKER: &[&str] =

@@ -32,9 +32,9 @@ pub(super) fn classify(request: &str) -> Talk {
         () if words.asks_recap() => Talk::Recap,
         () if words.asks_capabilities() => Talk::Help,
         () if words.withdraws() || speech::only_takes_back(&tokens) => Talk::Withdrawal,
-        () if words.0.iter().all(|w| lexicon::is_pleasantry(w)) => {
+        () if words.are_polite() => {
             const THANKS: &[&str] =
-                &["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado", "thx", "ty"];
+                &["grazie", "thanks", "thank", "merci", "danke", "dank", "gracias", "obrigado", "thx", "ty"];
             if words.has(THANKS) { Talk::Thanks } else { Talk::Greeting }
         }
         () => Talk::Other,
@@ -93,6 +93,12 @@ impl TalkWords<'_> {
         self.0.iter().any(|w| list.contains(w))
     }
 
+    /// Whether they are polite words and nothing else: "thanks a lot".
+    fn are_polite(&self) -> bool {
+        let is_lot = |at: usize| self.0[at] == "lot" && at > 0 && self.0[at - 1] == "a";
+        self.0.iter().enumerate().all(|(at, word)| lexicon::is_pleasantry(word) || is_lot(at))
+    }
+
     fn has_prefix(&self, list: &[&str]) -> bool {
         self.0.iter().any(|w| list.iter().any(|p| w.starts_with(p)))
     }
@@ -101,8 +107,25 @@ impl TalkWords<'_> {
         self.0.windows(phrase.len()).any(|w| w == phrase)
     }
 
-    /// Whether it asks for a summary of the conversation, or for what was asked or answered before.
+    /// Whether it asks for a summary of the conversation, or for what was asked, answered or done before.
     fn asks_recap(&self) -> bool {
+        const OUTCOME: &[&[&str]] = &[
+            &["did", "it", "work"],
+            &["did", "that", "work"],
+            &["go", "through"],
+            &["did", "you", "do"],
+            &["you", "just", "do"],
+            &["buon", "fine"],
+            &["ha", "funzionato"],
+            &["cosa", "hai", "fatto"],
+            &["es", "geklappt"],
+            &["das", "geklappt"],
+            &["hast", "du", "gemacht"],
+            &["ca", "a", "marche"],
+            &["as-tu", "fait"],
+            &["ha", "funcionado"],
+            &["has", "hecho"],
+        ];
         let summary = self.has_prefix(&[
             "riassum", "riepilog", "ricapitol", "summar", "recap", "resum", "zusammenfass", "sintetizza",
             "riassunto",
@@ -127,6 +150,7 @@ impl TalkWords<'_> {
                 && self.has(&["hai", "mi"])
                 && self.has(&["cosa", "che"]))
             || self.has_phrase(&["did", "you", "say"])
+            || self.0.len() <= 6 && OUTCOME.iter().any(|phrase| self.has_phrase(phrase))
             || self.has_phrase(&["did", "you", "tell"]);
         talked || asked_before
     }

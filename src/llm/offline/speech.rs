@@ -259,6 +259,7 @@ static ASKS_STATE: &Patterns = patterns![
     "do i/we have",
     "have/did i/we",
     "is/are/was/were/has/have my/our",
+    "is/was/has it/that/this",
     "sono/siamo in",
     "ho/abbiamo",
     "e/sono stata/stato/state/stati",
@@ -274,6 +275,15 @@ static ASKS_STATE: &Patterns = patterns![
     "han aprobado/confirmado/aceptado/rechazado",
 ];
 
+/// Questions for the time of what is the speaker's.
+static ASKS_WHEN: &Patterns = patterns![
+    "when is/are/was/were my/our",
+    "quando sono/e/era/erano la/le/i/il mia/mie/miei/mio",
+    "quand est/sont mon/ma/mes",
+    "wann ist/sind mein/meine",
+    "cuando es/son mi/mis",
+];
+
 /// Words for what remains or suffices.
 const LEFT_OR_ENOUGH: &str = "\
 left remaining enough restano rimangono rimasti rimaste rimanenti abbastanza reste restent assez ubrig genug quedan suficientes";
@@ -285,16 +295,17 @@ confermato confermati accettata accettate accettato accettati rifiutata rifiutat
 approuves acceptee acceptees accepte acceptes refusee refusees refuse refuses genehmigt bestatigt abgelehnt angenommen aprobada aprobadas \
 aprobado aprobados confirmada confirmadas confirmado confirmados aceptada aceptadas rechazada rechazadas";
 
-/// Whether a question asks for the state of what is the speaker's, on a day or whether that was decided, and for nothing to be done.
+/// Whether a question asks for the state of what is the speaker's, on a day or whether that was decided, or when it is, and for
+/// nothing to be done.
 pub(super) fn asks_state(tokens: &[Token], has_day: bool) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let is_question = tokens.last().is_some_and(|last| last.raw == "?");
+    let own = strip_fillers(&words);
+    let inverts = own.first().is_some_and(|verb| verb.is(&["is", "was", "has", "have", "did", "am"]));
+    let is_question = inverts || tokens.last().is_some_and(|last| last.raw == "?");
     let is_decided = || words.iter().any(|word| word.among(DECIDED));
     let asks_how_much = || words.iter().any(|word| word.among(LEFT_OR_ENOUGH));
-    is_question
-        && any(strip_fillers(&words), 0, ASKS_STATE).is_some()
-        && (has_day || is_decided())
-        && !asks_how_much()
+    any(own, 0, ASKS_WHEN).is_some()
+        || is_question && any(own, 0, ASKS_STATE).is_some() && (has_day || is_decided()) && !asks_how_much()
 }
 
 /// Whether a question is about a past action.

@@ -3,6 +3,7 @@
 mod acts;
 mod background;
 mod changed;
+mod chat;
 mod clear;
 mod contract;
 mod days;

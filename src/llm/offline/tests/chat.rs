@@ -1,0 +1,185 @@
+//! Requests as people type them into a chat, over the shipped scenes.
+
+use serde_json::{Value, json};
+
+use super::support::{RequestOutcome, World};
+
+fn asked(world: &mut World, request: &str) -> RequestOutcome {
+    world.ask(request, &mut |_, _| json!({"outcome": "ok", "result": {}}))
+}
+
+fn answered(request: &str) -> RequestOutcome {
+    asked(&mut World::shipped_and(&[]), request)
+}
+
+/// The calls that were made, and what the questions knew.
+fn said(outcome: &RequestOutcome) -> Value {
+    let calls = outcome.calls.iter().map(|(tool, arguments)| json!([tool, arguments]));
+    let asked =
+        outcome.questions.iter().map(|question| json!([question["tool"], question["known"], "asked"]));
+    calls.chain(asked).collect()
+}
+
+/// The requests of which something else is said than what is beside them.
+fn wrong(requests: &[(&str, Value)]) -> String {
+    let differs = |(request, want): &(&str, Value)| {
+        let outcome = answered(request);
+        let got = said(&outcome);
+        (got != *want).then(|| format!("{request}\n   want {want}\n   got  {got} {}", outcome.plan))
+    };
+    requests.iter().filter_map(differs).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn who_says_to_be_somebody_else_is_named_in_a_write() {
+    for request in [
+        "This is mrossi, book 15 June off",
+        "It's mrossi here. Please book 15 June off.",
+        "mrossi here, book 15 June off",
+        "sono mrossi, chiedi ferie il 15 giugno",
+    ] {
+        let outcome = answered(request);
+        assert_eq!(said(&outcome)[0][1]["employee"], "mrossi", "{request}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn days_beside_each_other_are_single_days_and_no_range() {
+    let day = |day: &str| json!(["MakeRequest", {"from": day, "to": day}]);
+    let two = json!([day("2026-06-15"), day("2026-06-17")]);
+    let requests = [
+        "Book 15 June off, and the 17th too",
+        "Give me 15 June off and also the 17th",
+        "Book 15 June off. Also the 17th of June.",
+        "Prenota ferie il 15 giugno e anche il 17",
+    ];
+    let requests: Vec<(&str, Value)> = requests.into_iter().map(|said| (said, two.clone())).collect();
+    assert_eq!(wrong(&requests), "");
+}
+
+#[test]
+fn question_that_waits_is_asked_again_beside_the_answer_to_another_one() {
+    for (reply, tool) in [
+        ("yes, and tell me the weather in Rome", "WeatherForecast_Get"),
+        ("oui, et dis-moi la météo à Rome", "WeatherForecast_Get"),
+        ("what about my balance?", "GetBalance"),
+        ("who approves it?", "GetApprovers"),
+        ("how many days would I have then?", "GetBalance"),
+    ] {
+        let mut world = World::shipped_and(&[]);
+        let is_french = reply.starts_with("oui");
+        asked(
+            &mut world,
+            if is_french {
+                "Puis-je prendre congé le 14 décembre ?"
+            } else {
+                "Can I take 14 December off?"
+            },
+        );
+        let outcome = asked(&mut world, reply);
+        assert_eq!(outcome.tools(), [tool], "{reply}: {}", outcome.plan);
+        assert_eq!(outcome.questions[0]["tool"], "MakeRequest", "{reply}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn write_with_an_afterthought_is_asked_about() {
+    let outcome = answered("Book 24 December off. Oh wait, is it a public holiday?");
+    assert_eq!(outcome.tools(), ["GetHolidays"]);
+    assert_eq!(outcome.questions[0]["tool"], "MakeRequest");
+}
+
+#[test]
+fn days_of_a_forecast_are_those_that_are_booked() {
+    let mut world = World::shipped_and(&[]);
+    asked(&mut world, "Weather in Rome for the next 3 days");
+    let outcome = asked(&mut world, "book those days off");
+    assert_eq!(said(&outcome)[0][1], json!({"from": "2026-05-04", "to": "2026-05-06"}), "{}", outcome.plan);
+}
+
+#[test]
+fn what_is_the_speakers_own_is_looked_up() {
+    let mut wrong = Vec::new();
+    for (tool, requests) in [
+        (
+            "ListRequests",
+            &[
+                "see my requests",
+                "give me my requests",
+                "my requests",
+                "show my requests",
+                "vedi le mie richieste",
+                "ver mis solicitudes",
+                "mis solicitudes",
+                "zeig meine Anträge",
+                "voir mes demandes de congé",
+                "what did I book?",
+                "cosa ho prenotato?",
+                "when is my vacation?",
+                "quando sono le mie ferie?",
+            ] as &[&str],
+        ),
+        (
+            "GetBalance",
+            &[
+                "how many days do I have",
+                "How many days have I got?",
+                "quanti giorni ho?",
+                "combien de jours j'ai ?",
+                "wie viele Tage habe ich noch",
+                "do NOT book anything, just tell me how many days I have",
+            ],
+        ),
+        ("get_user_name", &["wer ist mrossi", "qui est mrossi", "quién es mrossi"]),
+        ("get_user_profile", &["in che reparto lavora mrossi?", "in welcher Abteilung arbeitet mrossi"]),
+    ] {
+        for request in requests {
+            let outcome = answered(request);
+            if outcome.tools() != [tool] {
+                wrong.push(format!("{request}: {:?} {:?}", outcome.tools(), outcome.question));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_no_tool_knows_is_not_answered_with_something_else() {
+    for request in ["how many sick days do I have left", "I can't work that day", "did it work?"] {
+        let outcome = answered(request);
+        assert!(outcome.calls.is_empty() && outcome.question.is_none(), "{request}: {outcome:#?}");
+    }
+}
+
+#[test]
+fn who_asks_whether_they_may_is_asked_whether_to_do_it() {
+    for request in [
+        "Kann ich vom 15. bis 17. Juni Urlaub nehmen?",
+        "¿Puedo tomar vacaciones del 15 al 17 de junio?",
+        "Puis-je prendre des congés du 15 au 17 juin ?",
+        "Posso prendere ferie dal 15 al 17 giugno?",
+    ] {
+        let outcome = answered(request);
+        let known = json!({"from": "2026-06-15", "to": "2026-06-17"});
+        assert_eq!(said(&outcome), json!([["MakeRequest", known, "asked"]]), "{request}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn days_are_read_as_people_write_them() {
+    for (request, from, to) in [
+        ("Urlaub beantragen 14.12. - 16.12.", "2026-12-14", "2026-12-16"),
+        ("Demande un congé le lendemain de Noël", "2026-12-26", "2026-12-26"),
+        ("Pide vacaciones el día después de Navidad", "2026-12-26", "2026-12-26"),
+        ("Book between Christmas and New Year off", "2026-12-25", "2027-01-01"),
+        ("Book Monday off, or rather Tuesday", "2026-05-05", "2026-05-05"),
+        ("Book 30 November off... no sorry 1 December", "2026-12-01", "2026-12-01"),
+    ] {
+        let outcome = answered(request);
+        assert_eq!(said(&outcome)[0][1], json!({"from": from, "to": to}), "{request}: {}", outcome.plan);
+    }
+    for request in ["Book the last week of January off", "Book the first week of June off"] {
+        let outcome = answered(request);
+        assert!(outcome.calls.is_empty() && outcome.question.is_some(), "{request}: {}", outcome.plan);
+    }
+}
