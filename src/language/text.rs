@@ -338,7 +338,8 @@ impl<'t> Tokenizer<'t> {
                 let end = self.address_end(i).unwrap_or_else(|| self.word_end(i));
                 self.push(i, end, true, first);
                 first = false;
-                i = self.skip_apostrophe(end);
+                let end = self.skip_apostrophe(end);
+                i = self.skip_mark_of_number(end);
                 continue;
             }
             if c == '\n' || !c.is_whitespace() {
@@ -380,7 +381,7 @@ impl<'t> Tokenizer<'t> {
             let inside = c.is_alphanumeric()
                 || (matches!(c, '-' | '_') && next.is_some_and(char::is_alphanumeric))
                 || (matches!(c, '.' | '/' | ':' | ',') && digits)
-                || (c == '°' && end > i);
+                || (c == '°' && end > i && self.at(end - 1).is_some_and(|c| c.is_ascii_digit()));
             if !inside {
                 break;
             }
@@ -401,6 +402,20 @@ impl<'t> Tokenizer<'t> {
             return i + 1;
         }
         i + usize::from(joins)
+    }
+
+    /// Skips the mark after an abbreviation of "number" ("n. 7", "Nr. 7", "n° 7"), which ends no sentence. "no." is one
+    /// only after another word: at its beginning, a sentence says no.
+    fn skip_mark_of_number(&self, i: usize) -> usize {
+        let blanks = usize::from(self.at(i + 1) == Some(' '));
+        let is_before_digits = self.at(i + 1 + blanks).is_some_and(|c| c.is_ascii_digit());
+        let mut words = self.out.iter().rev();
+        let is_number = words.next().is_some_and(|last| match &*last.lower {
+            "n" | "nr" | "num" => true,
+            "no" => words.next().is_some_and(|before| before.word),
+            _ => false,
+        });
+        i + usize::from(is_number && is_before_digits && matches!(self.at(i), Some('.' | '°')))
     }
 
     fn push(&mut self, start: usize, end: usize, word: bool, first: bool) {
@@ -472,6 +487,19 @@ mod tests {
         let is_and = |word: &str| tokens(word)[0].is_and();
         assert!(["and", "And", "e", "E", "ed", "et", "und", "y"].into_iter().all(is_and));
         assert!(!["è", "È", "é", "o", "plus", ","].into_iter().any(is_and));
+    }
+
+    #[test]
+    fn mark_after_an_abbreviation_of_number_ends_no_sentence() {
+        for text in ["request n. 7", "request n.7", "request no. 7", "request Nr. 7", "request n° 7"] {
+            let found = tokens(text);
+            assert_eq!(found.len(), 3, "{text}: {found:?}");
+            assert!(found[2].norm == "7" && !found[2].first, "{text}: {found:?}");
+        }
+        for text in ["No. 7 days", "yes, no. 7 days", "request n. Then 7", "the 7°"] {
+            assert_ne!(tokens(text).len(), 3, "{text}");
+        }
+        assert_eq!(tokens("the 7°")[1].raw, "7°");
     }
 
     proptest::proptest! {
