@@ -24,6 +24,7 @@ const ASKING: &[&str] =
 /// Of kinds, not of things: "what kind of".
 const KINDS: &[&str] =
     &["kind", "kinds", "type", "types", "sort", "sorts", "tipo", "tipi", "genere", "generi"];
+const ARTICLES: &[&str] = &["a", "an", "the", "un", "una", "la", "il"];
 /// What a query in SQL is called.
 const SQL: &str = "sql";
 
@@ -71,8 +72,11 @@ pub(super) fn thing_asked_for(flow: &SceneCard, words: &str) -> Option<Token> {
     let opens_with_action =
         named.first().is_some_and(|token| lexicon::is_special_action(&token.features().concepts));
     let thing = named.iter().take(THING_WITHIN).position(|token| is_thing(&flow.description, token))?;
-    let asks = asks(&said) || thing == 0 && is_plural(named[0]);
-    (asks && !opens_with_action).then(|| (**named[thing]).clone())
+    // "Explain …" and "order …" are orders, "orders from March" are things.
+    let is_first = said.first().is_some_and(|first| first.start == named[thing].start);
+    let is_asked_for = if is_first { is_plural(named[thing]) } else { asks(&said) };
+    let is_asked_for = is_asked_for || thing == 0 && is_plural(named[0]);
+    (is_asked_for && !opens_with_action).then(|| (**named[thing]).clone())
 }
 
 /// Whether a text has a word with the meaning of this one.
@@ -84,11 +88,19 @@ pub(super) fn names(text: &str, thing: &Token) -> bool {
 /// Whether words begin as a question for information, or name an amount. How something is done is another question.
 fn asks(words: &[&Token]) -> bool {
     let opening = |token: &&Token| lexicon::is_question_word(&token.norm) || token.is(ASKING);
-    let amount =
-        |token: &&Token| token.is(AMOUNTS) || token.digit() || lexicon::is_lookup(&token.features().concepts);
+    let amount = |token: &&Token| token.is(AMOUNTS) || token.digit();
+    // "A search" is a thing.
+    let looks_up = |(at, token): (usize, &&Token)| {
+        lexicon::is_lookup(&token.features().concepts)
+            && !at.checked_sub(1).is_some_and(|before| words[before].is(ARTICLES))
+    };
     let is_procedure =
         words.windows(2).take(3).any(|pair| pair[0].is(&["how", "come"]) && !pair[1].is(&["many", "much"]));
-    !is_procedure && (words.iter().take(3).any(opening) || words.iter().take(THING_WITHIN).any(amount))
+    let first = words.iter().take(THING_WITHIN);
+    !is_procedure
+        && (first.clone().take(3).any(opening)
+            || first.clone().any(amount)
+            || first.enumerate().any(looks_up))
 }
 
 fn has_meaning(token: &Token) -> bool {

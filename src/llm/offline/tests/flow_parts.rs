@@ -78,6 +78,8 @@ fn question_about_things_that_only_the_flow_names_is_for_it() {
         "how do I order lunch?",
         "cancel the orders of the customers from Rome",
         "please select a good restaurant from my list",
+        "Explain to me how printing was invented",
+        "Generate a search query for: book AB123CD tomorrow from 9:00 to 11:00",
     ] {
         let plan = world.plan(request);
         let served: Vec<&str> = steps(&plan).into_iter().map(|(scene, _)| scene).collect();
