@@ -113,13 +113,14 @@ impl RunState {
         }
         let seed = format!("{}.{}.{number}.{}", self.run, call.step, call.attempts);
         let open_alternatives = self.open_alternatives(number, call);
+        let (due, due_ms) = self.due_retries(number);
         let failure = CallFailure {
             class: fault.class,
             repetition: repetition(call, outcome, fault),
             is_barred: BARRED.contains(&fault.code.as_str()),
             attempts: call.attempts.saturating_sub(call.interruptions),
-            retries_in_run: self.retries,
-            waited_ms: self.waited_ms,
+            retries_in_run: self.retries.saturating_add(due),
+            waited_ms: self.waited_ms.saturating_add(due_ms),
             asked_ms: fault.retry_after_ms,
             left_ms: self.left_ms(),
             used_alternative: self.has_used_alternative(number, call),
@@ -129,6 +130,18 @@ impl RunState {
             seed: &seed,
         };
         Some(decide(&failure, call.requested.policies.as_deref(), may))
+    }
+
+    /// The retries of other calls that are chosen and have not begun their wait, and how long they wait, in milliseconds: of
+    /// calls that failed at once, each would fit alone.
+    fn due_retries(&self, number: u32) -> (u32, u64) {
+        let due = self.calls.open().filter_map(|(other, call)| match call.status {
+            CallStatus::Failing { chosen: Some(PolicyChoice::Retry { delay_ms }), .. } if other != number => {
+                Some((u32::from(!call.is_first_keyed_retry()), delay_ms))
+            }
+            _ => None,
+        });
+        due.fold((0, 0), |(retries, waits), (retry, wait)| (retries + retry, waits.saturating_add(wait)))
     }
 
     /// The event that begins the wait for the next attempt of a call.

@@ -18,6 +18,14 @@ fn is_consultation(chosen: PolicyChoice, about: ConsultationKind) -> bool {
 /// Maximum number of attempts of a write with an idempotency key, in a run without a mode.
 const MAX_KEYED_ATTEMPTS: u32 = 2;
 
+impl CallState {
+    /// Whether its next attempt is the first repetition of a write that may have taken effect and has a key: it is not
+    /// counted among the retries of the run.
+    pub(in crate::run) fn is_first_keyed_retry(&self) -> bool {
+        self.uncertain && self.attempts.saturating_sub(self.interruptions) < MAX_KEYED_ATTEMPTS
+    }
+}
+
 impl RunState {
     pub(super) fn complete_call(&mut self, number: u32, outcome: &Outcome, notes: Option<&ResultNotes>) {
         let Some(call) = self.calls.get(&number) else { return };
@@ -157,9 +165,9 @@ impl RunState {
         let changed = self.calls.change(number, |call| {
             let CallStatus::Failing { outcome, .. } = &call.status else { return None };
             let outcome = outcome.clone();
-            let first = call.attempts.saturating_sub(call.interruptions) < MAX_KEYED_ATTEMPTS;
+            let is_first_keyed = call.is_first_keyed_retry();
             call.status = CallStatus::BackedOff { attempt, until, delay_ms, outcome };
-            Some(call.uncertain && first)
+            Some(is_first_keyed)
         });
         let Some(Some(is_first_keyed)) = changed else { return };
         self.waited_ms = self.waited_ms.saturating_add(delay_ms);
