@@ -2,9 +2,11 @@
 
 use serde_json::json;
 
-use super::script::{BOOK, LOOK, PAY, Script};
+use super::script::{BOOK, LOOK, LOOK_ELSEWHERE, PAY, Script};
 use super::{generators, patches};
-use crate::adapt::{ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, ToolPolicies};
+use crate::adapt::{
+    ExecutionLevel, ExecutionMode, FaultPolicy, PolicyAction, PolicyChoice, PolicyDefaults, ToolPolicies,
+};
 use crate::plan::Plan;
 use crate::run::{
     Action, CallStatus, Decision, Effect, Event, Fault, FaultClass, Outcome, PlanMaker, RULES_REVISION,
@@ -102,6 +104,27 @@ fn failed_read_backs_off_and_is_called_again() {
     assert_eq!(run.state.calls[&1].status, CallStatus::InFlight { attempt: 2 });
     run.done(1, json!("sunny"));
     assert_eq!(run.state.calls[&1].attempts, 2);
+}
+
+#[test]
+fn reads_that_fail_at_once_share_the_retries_and_the_wait_of_the_run() {
+    let whole = PolicyDefaults::default();
+    for policies in [
+        PolicyDefaults { max_retries: 1, ..whole },
+        // Each of them waits for at least half of this.
+        PolicyDefaults { max_wait_per_run_ms: whole.backoff_ms - 1, ..whole },
+    ] {
+        let mut run = Script::new(Settings { policies, ..settings(Some(ExecutionMode::Strict)) });
+        run.plan(PlanMaker::Deterministic, &[("A", &[])]);
+        run.reply_with_calls(1, &[LOOK, LOOK_ELSEWHERE]);
+        for call in [1, 2] {
+            let outcome = Outcome::Failed { error: unavailable() };
+            run.record(Event::ToolCompleted { call, outcome, millis: 3, notes: None });
+        }
+        run.settle();
+        let is_retried = |call| matches!(run.state.calls[&call].status, CallStatus::BackedOff { .. });
+        assert_eq!([1, 2].map(is_retried), [true, false], "{policies:?}");
+    }
 }
 
 #[test]
