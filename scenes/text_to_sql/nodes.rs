@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::access::{ReadAccess, known, needs_yes};
 use super::answer::{AnswerParts, final_text, general_text};
-use super::classification::{classify, without_answer};
+use super::classification::{classify, goes_on, without_answer};
 use super::databases::{ConfiguredDatabases, KnownDatabase, OpenDatabases, engine_error, limits};
 use super::explained::explained;
 use super::phrases::Speech;
@@ -72,6 +72,14 @@ impl NodeCall {
         without_model::write_sql(question, self.speech, self.context.now.date(), asked)
     }
 
+    /// The question without a model: the user's own words or, where these go on with an earlier question and say too little
+    /// by themselves, the purpose, which says all.
+    fn question<'a>(&self, input: &'a NodeInput, known: &KnownDatabase) -> &'a str {
+        let is_written = |words: &str| self.written(words, known).is_ok();
+        let goes_on = goes_on(&input.request) && !is_written(&input.request);
+        if goes_on && is_written(&input.purpose) { &input.purpose } else { &input.request }
+    }
+
     /// What a statement may read. One that is not executed may name everything.
     fn access(&self, known: &KnownDatabase, input: &NodeInput) -> ReadAccess {
         match input.run {
@@ -102,7 +110,7 @@ async fn classify_prompt(input: NodeInput, call: NodeCall) -> Result<Value, Tool
     let mut found = classify(&input.request, input.rows.is_some());
     if found.kind == PromptKind::Question && found.run {
         let known = call.database(&input).await?;
-        if call.written(&input.request, &known).is_err() {
+        if call.written(call.question(&input, &known), &known).is_err() {
             let names_data = without_model::names_data(&input.request, &known.description);
             found = without_answer(found, &input.request, input.rows.is_some(), names_data);
         }
@@ -116,9 +124,10 @@ async fn general(input: NodeInput, call: NodeCall) -> Result<Value, ToolError> {
     Ok(json!({"text": general_text(&known.description, &input.request, call.speech)}))
 }
 
-/// `rewrite_prompt` without a model: the user's own words.
-async fn rewrite(input: NodeInput, _call: NodeCall) -> Result<Value, ToolError> {
-    Ok(json!({"question": input.request}))
+/// `rewrite_prompt` without a model.
+async fn rewrite(input: NodeInput, call: NodeCall) -> Result<Value, ToolError> {
+    let known = call.database(&input).await?;
+    Ok(json!({"question": call.question(&input, &known)}))
 }
 
 /// `get_relevant_tables`. A sensitive table is among them only if the words or the statement are about it, and where

@@ -56,6 +56,9 @@ pub struct NodeInput {
     /// The user's words.
     #[serde(default, deserialize_with = "or_default")]
     pub request: String,
+    /// What the planner says that the step is for.
+    #[serde(default, deserialize_with = "or_default")]
+    pub purpose: String,
     /// The question, rewritten.
     #[serde(default, deserialize_with = "or_default")]
     pub question: String,

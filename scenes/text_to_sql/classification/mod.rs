@@ -11,6 +11,11 @@ mod statement;
 
 pub use change::is_about_change;
 
+/// Whether a request goes on with the one before it: "and in April?".
+pub fn goes_on(request: &str) -> bool {
+    earlier::goes_on(&folded(request))
+}
+
 /// What a request needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassifiedPrompt {

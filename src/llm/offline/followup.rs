@@ -147,7 +147,7 @@ fn is_small(token: &Token) -> bool {
 }
 
 /// Whether the words are little more than a new value.
-fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
+pub(super) fn is_mostly_new_value(tokens: &[Token], now: &Zoned) -> bool {
     let found = Entities::in_tokens(tokens, now.date());
     let rest: Vec<_> = tokens
         .iter()

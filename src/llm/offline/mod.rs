@@ -25,6 +25,7 @@ mod doubts;
 mod drafts;
 mod exclusions;
 mod flow_choice;
+mod flow_followups;
 mod flow_path;
 mod flow_questions;
 mod followup;

@@ -20,7 +20,7 @@ use super::mood;
 use super::named_days::with_named_days;
 use super::pattern::{self, strip_fillers};
 use super::plan_changes;
-use super::plan_flows::{add_flow_steps, is_about_a_document};
+use super::plan_flows::{add_flow_steps, flows_of, is_about_a_document};
 use super::prepared;
 use super::prompt::{Conversation, Executed, OpenQuestion, PromptText, SceneCard};
 use super::pronouns;
@@ -48,7 +48,8 @@ pub(super) fn create(request: &Request, prompt: &PromptText) -> Value {
     };
     let own_words = with_named_days(&asked.words, &planner.conversation, &planner.now)
         .or_else(|| pronouns::with_own_pronoun(&asked.words, is_known))
-        .or_else(|| without_exclusion(&asked.words, |verb| !planner.index.has_verb(&verb.features())));
+        .or_else(|| without_exclusion(&asked.words, |verb| !planner.index.has_verb(&verb.features())))
+        .or_else(|| planner.whole_flow_question(&flows_of(&prompt.lines(section)), &asked.words));
     let asked = match own_words {
         Some(words) if asked.is_first => AskedPlan { words, ..asked },
         _ => asked,

@@ -141,7 +141,7 @@ pub(super) fn is_about_a_document(words: &str) -> bool {
         && tokens.iter().any(|token| names.contains(&token.norm.as_str()))
 }
 
-fn flows_of(cards: &[SceneCard]) -> Vec<SceneCard> {
+pub(super) fn flows_of(cards: &[SceneCard]) -> Vec<SceneCard> {
     cards.iter().filter(|card| card.is_flow).cloned().collect()
 }
 

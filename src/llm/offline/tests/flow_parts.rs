@@ -146,3 +146,77 @@ fn steps_of_scenes_are_the_same_with_and_without_a_flow() {
         assert_eq!(of_scenes, expected, "{request}");
     }
 }
+
+/// What the last of some words is planned as, where the ones before it were answered.
+fn planned_after(turns: &[(&str, &str)], words: &str) -> Value {
+    let mut world = with_flow();
+    world.turns = turns
+        .iter()
+        .map(|(request, scene)| {
+            let calls = if scene.is_empty() {
+                json!([])
+            } else {
+                json!([{"scene": scene, "tool": "WeatherForecast_Get", "arguments": {}, "result": {}}])
+            };
+            json!({"request": request, "answer": "", "status": "completed", "calls": calls})
+        })
+        .collect();
+    world.plan(words)
+}
+
+#[test]
+fn value_alone_completes_the_question_that_a_flow_answered_last() {
+    let flow = "text_to_sql";
+    for (before, words, expected) in [
+        ("How many orders were placed in March?", "and in April?", "How many orders were placed in April?"),
+        (
+            "How many orders were placed in March?",
+            "And in April 2026?",
+            "How many orders were placed in April 2026?",
+        ),
+        (
+            "How many orders were placed in March?",
+            "and from Rome?",
+            "How many orders were placed in March from Rome?",
+        ),
+        (
+            "How many orders were placed in March?",
+            "and in Rome?",
+            "How many orders were placed in March in Rome?",
+        ),
+        (
+            "How many customers do we have in Milan?",
+            "what about Berlin?",
+            "How many customers do we have in Berlin?",
+        ),
+        (
+            "Quanti ordini sono stati fatti a marzo?",
+            "e ad aprile?",
+            "Quanti ordini sono stati fatti ad aprile?",
+        ),
+        ("quanti clienti abbiamo a milano?", "e a roma?", "quanti clienti abbiamo a roma?"),
+    ] {
+        let plan = planned_after(&[(before, flow)], words);
+        assert_eq!(steps(&plan), [FLOW], "{words}: {plan:#}");
+        assert_eq!(plan["steps"][0]["purpose"], expected, "{words}");
+        // A client that keeps its conversation tells no calls. Thanks change nothing.
+        let plan = planned_after(&[(before, ""), ("thank you", "")], words);
+        assert_eq!(plan["steps"][0]["purpose"], expected, "{words}");
+    }
+    let chain = [("How many orders were placed in March?", flow), ("and in April?", flow)];
+    assert_eq!(
+        planned_after(&chain, "and from Rome?")["steps"][0]["purpose"],
+        "How many orders were placed in April from Rome?"
+    );
+}
+
+#[test]
+fn value_alone_is_for_what_was_asked_last() {
+    let (weather, data) = (
+        ("What is the weather in Rome?", "Weather"),
+        ("How many customers do we have in Milan?", "text_to_sql"),
+    );
+    assert_eq!(steps(&planned_after(&[weather, data], "and in Turin?")), [FLOW]);
+    assert_eq!(steps(&planned_after(&[data, weather], "and in Turin?")), [WEATHER]);
+    assert_eq!(steps(&planned_after(&[data], "weather in Turin?")), [WEATHER]);
+}
