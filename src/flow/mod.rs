@@ -32,8 +32,15 @@ pub use walk::{LeftPath, NextNode, Walk, path_index, value_at};
 /// The values that every flow has, whatever its caller gives: `request`, the user's text (only the step's own part, if
 /// the purposes of the plan's steps, taken word by word, make up the whole text); `purpose`, the purpose of the step
 /// (the user's text, if a model worded the purpose after seeing a flow's results and it says more than the user);
+/// `earlier_requests`, what the user said before in the conversation: the last [`MAX_EARLIER_REQUESTS`] texts, oldest first;
 /// `now`, the frozen local time (RFC 9557); and `language`, the user's language (ISO 639-1, or null).
-pub const STANDARD_INPUTS: [&str; 4] = ["request", "purpose", "now", "language"];
+pub const STANDARD_INPUTS: [&str; 5] = ["request", "purpose", "earlier_requests", "now", "language"];
+
+/// How many earlier requests of the conversation a flow is told.
+pub const MAX_EARLIER_REQUESTS: usize = 6;
+
+/// How many characters of each of them a flow is told.
+pub const MAX_EARLIER_REQUEST_CHARS: usize = 1_000;
 
 /// Largest definition of a flow, in bytes of its JSON.
 pub const MAX_FLOW_BYTES: usize = 256 * 1024;

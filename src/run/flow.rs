@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 use super::event::{Effect, Event, Outcome, PlanCause, PlanMade, Subject};
 use super::state::{CallState, RunState, StepState};
 use super::work::{FlowWork, NodeWork, PlannedPath, StepWork};
-use crate::flow::{Flow, NextNode, Node, NodeKind, Walk, is_part, path_index, path_problems, says_no_more};
+use crate::flow::{
+    Flow, MAX_EARLIER_REQUEST_CHARS, MAX_EARLIER_REQUESTS, NextNode, Node, NodeKind, Walk, is_part,
+    path_index, path_problems, says_no_more,
+};
+use crate::language::text;
 use crate::plan::{DependsOn, Reference, Step, StepKind, StepStatus};
 
 impl StepState {
@@ -65,6 +69,7 @@ impl RunState {
         }
         values.insert("request".to_owned(), self.request_of_flow(step).into());
         values.insert("purpose".to_owned(), self.purpose_of_flow(step).into());
+        values.insert("earlier_requests".to_owned(), self.earlier_requests().into());
         let now = self.started.as_ref().map(|started| started.now.to_string());
         values.insert("now".to_owned(), json!(now));
         values.insert("language".to_owned(), json!(self.language()));
@@ -76,6 +81,13 @@ impl RunState {
             values.extend(outputs.unwrap_or_default());
         }
         values
+    }
+
+    /// The user's last requests before this one, oldest first.
+    fn earlier_requests(&self) -> Vec<String> {
+        let turns = self.started.as_ref().map_or(&[][..], |started| &started.context.turns);
+        let last = turns.get(turns.len().saturating_sub(MAX_EARLIER_REQUESTS)..).unwrap_or_default();
+        last.iter().map(|turn| text::shorten(&turn.request, MAX_EARLIER_REQUEST_CHARS).to_owned()).collect()
     }
 
     /// Returns the part of the user's text that a flow's step serves: all of it, or the step's purpose if the steps of

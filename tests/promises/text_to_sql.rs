@@ -89,6 +89,28 @@ async fn question_is_answered_without_a_model_from_the_sample_shop() {
 }
 
 #[tokio::test]
+async fn nodes_are_told_what_the_user_asked_before() {
+    let llm = writer(|_, _| written("SELECT COUNT(*) AS orders FROM orders"));
+    let test = scripted(&llm).await;
+    let first = ask(&test, "How many orders were placed in March?", json!({})).await;
+    let mut request = test.engine.request("and in April?", Some(first.answer.session_id));
+    request.plan = Some(proscenium::plan::Plan::of_flow("text_to_sql", "and in April?"));
+    let answer = test.engine.submit(request).await.unwrap().answer().await.unwrap();
+    assert_eq!(answer.status, RunStatus::Completed, "{answer:#?}");
+    let told = |node: &str| {
+        let asked =
+            llm.requests().into_iter().filter(|request| section(request, "node").as_deref() == Some(node));
+        let tasks: Vec<String> = asked.map(|request| section(&request, "task").unwrap()).collect();
+        tasks
+            .iter()
+            .map(|task| task.contains("- How many orders were placed in March?"))
+            .collect::<Vec<bool>>()
+    };
+    assert_eq!(told("text_to_sql.classify_prompt"), [false, true]);
+    assert_eq!(told("text_to_sql.rewrite_prompt"), [false, true]);
+}
+
+#[tokio::test]
 async fn question_beside_one_for_a_scene_is_answered_without_a_model() {
     let test = Setup::offline().start().await;
     let run =
@@ -101,6 +123,22 @@ async fn question_beside_one_for_a_scene_is_answered_without_a_model() {
         "{}",
         run.answer.answer
     );
+}
+
+#[tokio::test]
+async fn value_alone_completes_the_question_before_it_without_a_model() {
+    let test = Setup::offline().start().await;
+    for (words, expected) in [
+        ("How many orders were placed in March 2026?", "count: 7"),
+        ("and in April?", "count: 9"),
+        ("What is the weather in Milan?", "°C"),
+        ("How many customers do we have in Milan?", "count: 38"),
+        ("and in Rome?", "count: 31"),
+    ] {
+        let run = test.chat("s", words).await;
+        assert_eq!(run.answer.status, RunStatus::Completed, "{:#?}", run.answer);
+        assert!(run.answer.answer.contains(expected), "{words}: {}", run.answer.answer);
+    }
 }
 
 #[tokio::test]
