@@ -256,11 +256,18 @@ fn type_name(found: &Actual) -> &'static str {
         Actual::Bool(_) => "true or false",
         Actual::Unsigned(_) | Actual::Signed(_) => "a whole number",
         Actual::Float(_) => "a number with a fraction",
+        Actual::Str(text) if is_oversized_integer(text) => "a number that is too large",
         Actual::Char(_) | Actual::Str(_) => "text",
         Actual::Seq => "a list",
         Actual::Map => "a table",
         _ => "of another kind",
     }
+}
+
+/// Whether this is an integer that does not fit 64 bits, which layers keep as text.
+fn is_oversized_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_err()
 }
 
 /// Plain words for `serde`'s type names.

@@ -380,12 +380,18 @@ impl TelemetryConfig {
         EnvFilter::builder().parse(format!("{NOTICES}{lines},{log}{replies}{connections}"))
     }
 
-    /// The filter, if it is one word that is neither a level nor this program.
+    /// A part of the filter that is probably meant as a level and is none: it cannot be the name of a module, resembles a
+    /// level, or is one word and the whole filter. The name of this program is none of these.
     fn misspelled_level(&self) -> Option<&str> {
-        let word = self.log.trim();
-        let is_word = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphabetic());
-        let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
-        (is_word && !is_level && word != "proscenium").then_some(word)
+        let is_level = |word: &str| LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word));
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-');
+        let is_meant = |word: &str| {
+            let is_whole = self.log.trim() == word && word.chars().all(|c| c.is_ascii_alphabetic());
+            !word.chars().all(is_name) || is_whole || nearest(word, LEVELS).is_some()
+        };
+        // Parts with an equals sign or a bracket say what they are about.
+        let mut words = self.log.split(',').map(str::trim).filter(|part| !part.contains(['=', '[', ']']));
+        words.find(|word| !word.is_empty() && *word != "proscenium" && !is_level(word) && is_meant(word))
     }
 
     /// Validates these values.
@@ -396,7 +402,7 @@ impl TelemetryConfig {
             let remedy = "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)";
             review.add("telemetry.log", message, remedy);
         } else if let Some(word) = self.misspelled_level() {
-            // The filter would take it for the name of a module, and nothing else would be logged.
+            // The filter would take it for the name of a module, of which there are no lines.
             let message = format!("`telemetry.log` = `{word}` is not a level");
             let remedy = match nearest(word, LEVELS) {
                 Some(level) => format!("did you mean `{level}`?"),

@@ -262,6 +262,45 @@ dinner = ["a"]
 }
 
 #[test]
+fn log_filters_with_a_word_that_is_no_level_are_reported() {
+    let problems = |log: &str| {
+        let problems = TelemetryConfig { log: log.to_owned(), ..TelemetryConfig::default() }.problems();
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    for (log, word) in [
+        ("inof", "inof"),
+        ("loud", "loud"),
+        ("warm,proscenium::llm=debug", "warm"),
+        ("info;proscenium::llm", "info;proscenium::llm"),
+        ("info, sqlx warn", "sqlx warn"),
+    ] {
+        assert!(problems(log).contains(&format!("`{word}` is not a level")), "{log}: {}", problems(log));
+    }
+    for log in
+        ["", "INFO", "3", "proscenium", "info,sqlx,hyper=off", "warn,proscenium::llm", "[runs{run}]=debug"]
+    {
+        assert_eq!(problems(log), "", "{log}");
+    }
+}
+
+#[test]
+fn whole_numbers_that_are_too_large_are_not_called_text() {
+    let errors = load_errors(
+        "[planning]\nmax_steps = 99999999999999999999\nmax_retries = \"many\"\n",
+        &[("PROSCENIUM__SERVER__WORKERS", "-99999999999999999999")],
+        ConfigFlags::default(),
+    );
+    insta::assert_snapshot!(errors, @r"
+    site.toml:2: error[config.type]: `planning.max_steps` = `99999999999999999999` is a number that is too large, and must be a whole number, not negative
+      help: fix it, or remove it to use the default `20`
+    site.toml:3: error[config.type]: `planning.max_retries` = `many` is text, and must be a whole number, not negative
+      help: fix it, or remove it to use the default `3`
+    environment variable PROSCENIUM__SERVER__WORKERS: error[config.type]: `server.workers` = `-99999999999999999999` is a number that is too large, and must be a whole number, not negative
+      help: fix it, or remove it to use the default `0`
+    ");
+}
+
+#[test]
 fn every_syntax_error_is_reported_with_its_line() {
     insta::assert_snapshot!(
         load_errors("[planning]\nmax_steps = \n\n[execution\nmax_calls = 0\n", &[], ConfigFlags::default()), @r"
