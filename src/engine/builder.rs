@@ -295,6 +295,17 @@ pub enum StartError {
     Other(#[from] Fault),
 }
 
+impl StartError {
+    /// The stable code; `scene.faults` if scenes have faults, each of which has a code of its own.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Scenes(_) => "scene.faults",
+            Self::Store(error) => error.code(),
+            Self::Other(fault) => &fault.code,
+        }
+    }
+}
+
 pub(super) fn start_fault(code: &str, message: impl Into<String>) -> StartError {
     StartError::Other(Fault::new(code, message))
 }
@@ -349,7 +360,7 @@ pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError
 }
 
 /// Checks the bounds and the consistency of the values of a configuration that a program made.
-fn check_values(config: &Config) -> Result<(), StartError> {
+pub(super) fn check_values(config: &Config) -> Result<(), StartError> {
     let problems: Vec<String> = config.problems().iter().map(ToString::to_string).collect();
     if problems.is_empty() { Ok(()) } else { Err(start_fault("config.value", problems.join("; "))) }
 }
@@ -412,6 +423,22 @@ mod tests {
         }
         assert!(!fault.message.contains("hunter2"), "{fault}");
         assert!(!config.store.data_dir.exists());
+    }
+
+    #[tokio::test]
+    async fn reload_refuses_values_that_a_start_refuses_and_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = dir.path().join("data");
+        let engine = crate::Engine::builder(config.clone()).start().await.unwrap();
+        let mut wrong = config.clone();
+        wrong.execution.max_rounds = 0;
+        wrong.auth.default_user = "boss".to_owned();
+        let refused = engine.reload(wrong).await.unwrap_err();
+        assert_eq!(refused.code(), "config.value");
+        assert!(refused.to_string().contains("`execution.max_rounds`"), "{refused}");
+        assert_eq!(engine.default_principal().1, config.auth.default_user);
+        engine.stop().await.unwrap();
     }
 
     #[test]

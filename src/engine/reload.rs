@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::builder::{start_fault, webhook};
+use super::builder::{check_values, start_fault, webhook};
 use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services};
 use crate::config::Config;
 use crate::sandbox;
@@ -51,6 +51,7 @@ impl Engine {
     /// # Errors
     /// The errors of [`Builder::start`](super::Builder::start). In this case nothing changes.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
+        check_values(&config)?;
         let parts = &self.parts;
         // Files are read, and workers that read files of functions are waited for.
         let (sources, options) = (parts.sources.clone(), config.scenes.clone());

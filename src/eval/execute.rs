@@ -466,13 +466,8 @@ fn models(config: &Config) -> Vec<String> {
 }
 
 fn not_started(error: StartError) -> EvalError {
-    match error {
-        StartError::Scenes(faults) => {
-            EvalError::new("scene.faults", faults.to_string(), "correct the scenes")
-        }
-        StartError::Store(error) => EvalError::new(error.code(), error.to_string(), ""),
-        StartError::Other(fault) => EvalError::new(&fault.code, fault.message, ""),
-    }
+    let remedy = if matches!(error, StartError::Scenes(_)) { "correct the scenes" } else { "" };
+    EvalError::new(error.code(), error.to_string(), remedy)
 }
 
 #[cfg(test)]
