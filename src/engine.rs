@@ -395,6 +395,12 @@ impl Engine {
     }
 }
 
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("runs_in_flight", &self.runs_in_flight()).finish_non_exhaustive()
+    }
+}
+
 impl Drop for Engine {
     fn drop(&mut self) {
         self.parts.vectors.stop();

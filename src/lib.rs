@@ -21,7 +21,6 @@
 //! // Once, after the start: runs that an earlier process left unfinished continue in the background.
 //! engine.resume_unfinished().await?;
 //!
-//! // Text is shown as it is written. The other events tell of the plan, its steps and calls, see `public`.
 //! // Text is shown as it is written. The other events describe the plan, its steps and calls, see `public`.
 //! let mut ticket = engine.submit(engine.request("Where is order 12?", None)).await?;
 //! let (run, session) = (ticket.run, ticket.session.clone());
@@ -58,8 +57,8 @@
 //! ```
 //!
 //! [`Config`] has the same settings as the configuration file of the program, with the same bounds; a model is an entry of
-//! `config.llm.models` ([`llm::ModelOptions`]). Errors that a request can end with are [`run::Fault`]s with a stable
-//! code. [`Engine::cancel`] cancels a run, [`Engine::stream`] follows one again after [`EventId`], and
+//! `config.llm.models` ([`llm::ModelOptions`]). Errors that a request can end with are [`run::Fault`]s with a stable code; a
+//! [`StartError`] has one, too. [`Engine::cancel`] cancels a run, [`Engine::stream`] follows one again after [`EventId`], and
 //! [`Engine::submit_once`] executes a request with an idempotency key once.
 
 #![cfg_attr(
@@ -137,7 +136,7 @@ pub mod trace_context;
 pub use actors::active_runs::RunWatch;
 pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerDecision, AnswerFlow, AnswerNode, AnswerStep, AnswerUsage,
-    CallOutcome, Metadata, Timings, answer_text,
+    AnswerWrite, CallOutcome, Metadata, Timings, answer_text,
 };
 pub use config::Config;
 pub use documents::{

@@ -19,7 +19,7 @@ use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, Subje
 use crate::scene::Catalogue;
 
 /// A request to a planner or a generator.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct PlannerRequest {
     /// The run so far: its request, the memory of its session, its plans and its completed work. Earlier
     /// unusable replies are in `state.asks`, with their problems.

@@ -147,6 +147,13 @@ pub struct RunWatch {
     cancel: watch::Sender<Option<CancelRequest>>,
 }
 
+impl std::fmt::Debug for RunWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { run, session, .. } = self;
+        f.debug_struct("RunWatch").field("run", run).field("session", session).finish_non_exhaustive()
+    }
+}
+
 impl ActiveRuns {
     /// Registers a run. Returns the driver's side and a subscription from the beginning, whose holder may read the
     /// answer as it is written.

@@ -273,6 +273,12 @@ impl Builder {
     }
 }
 
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").finish_non_exhaustive()
+    }
+}
+
 fn check_runtime() -> Result<(), StartError> {
     tokio::runtime::Handle::try_current().map(drop).map_err(|_| {
         let message =

@@ -25,6 +25,7 @@ const MAX_KEY_CHARS: usize = 255;
 const MAX_WAITING: usize = 10_000;
 
 /// The result of submitting a request.
+#[derive(Debug)]
 pub enum Submitted {
     /// The request was accepted.
     New(RunTicket),

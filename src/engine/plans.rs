@@ -21,7 +21,7 @@ use super::{ChatRequest, Engine};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct UserPlans<'a> {
     engine: &'a Engine,
     tenant: TenantId,

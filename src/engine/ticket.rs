@@ -101,6 +101,13 @@ pub struct RunTicket {
     pub(super) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
 
+impl std::fmt::Debug for RunTicket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { run, session, .. } = self;
+        f.debug_struct("RunTicket").field("run", run).field("session", session).finish_non_exhaustive()
+    }
+}
+
 impl RunTicket {
     /// The next event of the run; `None` when there will be no more. A subscriber that lags more than 64 events behind loses
     /// the oldest; they are in the journal.

@@ -44,7 +44,7 @@ use crate::store::Page;
 
 pub use openapi::openapi_document;
 pub use problem::Problem;
-pub use serve::{ServeError, Server};
+pub use serve::{BoundListener, ServeError, Server};
 
 /// A path with its methods and their handlers.
 type RouteEntry = (&'static str, Vec<(Method, Route)>);

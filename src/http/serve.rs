@@ -86,6 +86,18 @@ pub struct Server {
     ended: oneshot::Receiver<()>,
 }
 
+impl std::fmt::Debug for BoundListener {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BoundListener").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
 impl Server {
     /// Binds `config.server.addr` and serves `engine` on separate threads.
     ///

@@ -28,6 +28,12 @@ pub struct PublicStream {
     events: BoxStream<'static, Result<PublicEvent, Fault>>,
 }
 
+impl std::fmt::Debug for PublicStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PublicStream").finish_non_exhaustive()
+    }
+}
+
 impl Stream for PublicStream {
     type Item = Result<PublicEvent, Fault>;
 

@@ -36,6 +36,18 @@ pub struct ToolBuilder {
     draft: ToolDraft,
 }
 
+impl std::fmt::Debug for SceneBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SceneBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for ToolBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ToolBuilder").finish_non_exhaustive()
+    }
+}
+
 impl Scene {
     /// A builder for a scene called `name` (1 to 64 characters from `A-Z a-z 0-9 _ -`).
     pub fn builder(name: &str) -> SceneBuilder {

@@ -52,6 +52,18 @@ pub struct NodeBuilder {
     misplaced: Vec<(&'static str, &'static str)>,
 }
 
+impl std::fmt::Debug for FlowBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FlowBuilder").field("flow", &self.flow.name).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for NodeBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NodeBuilder").field("node", &self.node.name).finish_non_exhaustive()
+    }
+}
+
 impl Flow {
     /// A builder for a flow called `name`, which is unique over scenes and flows (1 to 64 characters from
     /// `A-Z a-z 0-9 _ -`). What it builds is added to an engine with [`Builder::scene`](crate::Builder::scene).

@@ -30,7 +30,7 @@ const FILES: [&str; 4] = [SCENE_FILE, FLOW_FILE, SCHEMA_FILE, TOOLS_FILE];
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// The usable scenes, and the faults of all scenes.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LoadedScenes {
     /// The usable scenes, in the order they were found.
     pub scenes: Vec<Scene>,

@@ -442,6 +442,26 @@ impl Catalogue {
     }
 }
 
+impl std::fmt::Debug for Catalogue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.all()).finish()
+    }
+}
+
+/// Without settings, which may be secret.
+impl std::fmt::Debug for Scene {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scene").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for SceneTool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, effect, .. } = self;
+        f.debug_struct("SceneTool").field("name", name).field("effect", effect).finish_non_exhaustive()
+    }
+}
+
 impl Scene {
     /// The scene with these tools and their examples alone; `None` if it has none of them.
     pub(crate) fn only(&self, keep: impl Fn(&SceneTool) -> bool) -> Option<Self> {

@@ -77,6 +77,12 @@ pub struct Simulator {
     ended: oneshot::Receiver<()>,
 }
 
+impl std::fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Simulator").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
 impl Simulator {
     /// Binds `addr`, whose port may be 0, and serves on a thread of its own. Questions of nodes are refused.
     ///

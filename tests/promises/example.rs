@@ -1,6 +1,8 @@
 //! The documentation's example works as described.
 
-use proscenium::run::RunStatus;
+use proscenium::run::{Fault, RunStatus};
+use proscenium::scene::{Catalogue, LoadedScenes, Scene, SceneBuilder, SceneFaults, ToolBuilder};
+use proscenium::{Builder, Engine, RunTicket, RunWatch, StartError, Submitted, UserPlans};
 
 #[expect(dead_code, reason = "the example is also a program")]
 #[path = "../../examples/two_tools.rs"]
@@ -73,4 +75,35 @@ async fn flow_built_in_rust_plans_the_expected_paths_and_executes_them() {
         assert!(answer.answer.contains(says), "{}", answer.answer);
     }
     engine.stop().await.unwrap();
+}
+
+#[test]
+fn what_programs_hold_can_be_shown_and_sent_to_other_threads() {
+    fn is_held<T: std::fmt::Debug + Send>() {}
+    fn is_shared<T: std::fmt::Debug + Send + Sync + 'static>() {}
+    fn is_error<E: std::error::Error + Send + Sync + 'static>() {}
+    is_shared::<Engine>();
+    is_shared::<RunTicket>();
+    is_shared::<RunWatch>();
+    is_shared::<Submitted>();
+    is_shared::<Scene>();
+    is_shared::<Catalogue>();
+    is_shared::<LoadedScenes>();
+    is_shared::<proscenium::parts::PlannerRequest>();
+    is_shared::<proscenium::http::Server>();
+    is_shared::<proscenium::http::BoundListener>();
+    is_held::<Builder>();
+    is_held::<UserPlans<'_>>();
+    is_held::<proscenium::PublicStream>();
+    is_held::<SceneBuilder>();
+    is_held::<ToolBuilder>();
+    is_held::<proscenium::flow::Flow>();
+    is_held::<proscenium::AnswerWrite>();
+    is_error::<Fault>();
+    is_error::<StartError>();
+    is_error::<SceneFaults>();
+    is_error::<proscenium::store::Error>();
+    is_error::<proscenium::tools::ToolError>();
+    is_error::<proscenium::llm::Error>();
+    is_error::<proscenium::http::ServeError>();
 }
