@@ -288,7 +288,8 @@ impl Engine {
         self.parts.current.load().catalogue.clone()
     }
 
-    /// All metrics in the Prometheus text format (version 0.0.4); `None` with `telemetry.metrics = false`.
+    /// All metrics of this engine in the Prometheus text format (version 0.0.4); `None` with `telemetry.metrics = false`. Those
+    /// of its HTTP server and of the process are only on the server's `/metrics`.
     /// Metrics of runs count everything that the journal had published before the call; gauges of in-memory
     /// state are read now. If the actor of the metrics of runs fails, the other metrics are returned.
     pub async fn metrics(&self) -> Option<String> {

@@ -45,7 +45,7 @@
 //! let done = plans.approve(plan.task_id, plan.version).await?;
 //! println!("{}", done.answer.unwrap_or_default());
 //!
-//! // What happened: the journal of a run, and all metrics in the text format of Prometheus.
+//! // What happened: the journal of a run, and the metrics of the engine in the text format of Prometheus.
 //! let (tenant, _) = engine.default_principal();
 //! for event in engine.store().run_events(&tenant, run).await? {
 //!     println!("{} {} {}", event.seq, event.at, event.body.name());
