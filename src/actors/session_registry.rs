@@ -133,7 +133,10 @@ impl Address {
     fn try_send(&self, tenant: TenantId, session: SessionId, message: SessionMessage) -> Result<(), Fault> {
         let is_request = matches!(message, SessionMessage::Request(_));
         let waiting = is_request.then(|| self.server_metrics.enqueue(Component::SessionRegistry));
-        self.registry.try_send(ToSession { tenant, session, message, waiting }).map_err(|_| {
+        self.registry.try_send(ToSession { tenant, session, message, waiting }).map_err(|unsent| {
+            if matches!(unsent, SendError::Closed(_)) {
+                return Fault::new("engine.stopped", "the engine has stopped and accepts nothing more");
+            }
             self.server_metrics.shed(Component::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })

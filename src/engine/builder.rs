@@ -447,6 +447,21 @@ mod tests {
         engine.stop().await.unwrap();
     }
 
+    #[tokio::test]
+    async fn stopped_engine_refuses_requests_as_stopped_and_not_as_busy() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.store.data_dir = dir.path().join("data");
+        let engine = crate::Engine::builder(config).start().await.unwrap();
+        engine.shut_down().await.unwrap();
+        // The actors end by themselves, soon after; until then, the journal refuses the request.
+        for _ in 0..20 {
+            let refused = engine.chat(engine.request("Where is order 12?", None)).await.unwrap_err();
+            assert!(["engine.stopped", "store.stopped"].contains(&refused.code.as_str()), "{refused:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     #[test]
     fn start_outside_a_runtime_is_refused_with_a_code() {
         let start = crate::Engine::builder(Config::default()).start();
