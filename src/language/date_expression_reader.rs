@@ -15,6 +15,9 @@ use super::text::Token;
 /// Maximum length of a list of days.
 const MAX_LIST: usize = 40;
 
+/// How many days are searched for those that are excluded from them.
+const MAX_EXCLUDED_FROM: usize = 400;
+
 /// Finds all date expressions, in order. Tokens in `taken` (times, quotations) are skipped.
 pub(crate) fn find_expressions(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<DateExpression> {
     let reader = DateReader { tokens, today, taken };
@@ -73,6 +76,13 @@ fn unclear_expression(first: usize, last: usize) -> DateExpression {
     DateExpression { kind: DateExpressionKind::Unclear, days: Vec::new(), first, last, listed: false }
 }
 
+/// The first and the last day of the list, range or day that was said last.
+fn days_said_last(all: &[DateExpression]) -> Option<(Date, Date)> {
+    let end = all.iter().rposition(|expr| !expr.days.is_empty())?;
+    let begin = all[..=end].iter().rposition(|expr| !expr.listed && !expr.days.is_empty())?;
+    Some((all[begin].days.first()?.date, all[end].days.last()?.date))
+}
+
 /// Excludes the last stated day: "17 June excluded".
 fn exclude_last_day(exprs: &mut Vec<DateExpression>, last: usize) {
     let Some(expr) = exprs.last_mut() else { return };
@@ -100,14 +110,21 @@ const LEADS: &[&str] = &[
     "il", "l", "lo", "the", "on", "for", "per", "del", "el", "le", "den", "am", "giorno", "anche", "also",
     "dell",
 ];
+/// Those of them that stand before the number of a day.
+const LEADS_OF_DAYS: &[&str] = &["il", "l", "the", "el", "le", "den", "am", "giorno"];
 /// Words that exclude the following day, beside [`EXCLUDING`].
-const ALSO_EXCLUDING: &[&str] = &["esclusa", "anziche", "minus", "meno", "saltando", "ohne", "sans", "sin"];
+const ALSO_EXCLUDING: &[&str] = &[
+    "esclusa", "anziche", "minus", "meno", "saltando", "escludendo", "ohne", "ausgenommen", "sans", "hormis",
+    "excepte", "sin", "menos", "excluyendo", "barring", "omitting",
+];
 /// Pairs of words that exclude what follows.
 const EXCLUSION_PAIRS: &[(&str, &[&str])] = &[
     ("instead", &["of", "than"]),
     ("rather", &["of", "than"]),
     ("other", &["than"]),
     ("apart", &["from"]),
+    ("aside", &["from"]),
+    ("leaving", &["out"]),
     ("al", &["posto"]),
     ("a", &["parte"]),
     ("invece", &["di", "del", "dell", "che"]),
@@ -130,7 +147,7 @@ const RANKS: &[&str] = &[
 ];
 const WEEK_OF: &[&str] = &[
     "after", "before", "dopo", "prima", "of", "del", "dell", "di", "following", "al", "on", "from", "dal",
-    "in", "de", "d",
+    "in", "de", "d", "du", "vom",
 ];
 const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "before"];
 const MONTH_PARTS: &[&str] =
@@ -220,17 +237,15 @@ impl DateReader<'_> {
             return None;
         }
         let at = self.skip_leads(i + if instead { 2 } else { 1 });
-        let known = before.iter().rev().find_map(|e| e.days.last()).map(|day| day.date);
+        let known = days_said_last(before);
         let mut exprs = Vec::new();
         let mut at = at;
-        while let Some((from, to, next)) = self.read_excluded_range(at, known) {
-            exprs.push(DateExpression {
+        while let Some((excluded, next)) = self.read_excluded_days(at, known) {
+            let first = if exprs.is_empty() { i } else { at };
+            exprs.extend(excluded.into_iter().map(|(from, to)| DateExpression {
                 kind: DateExpressionKind::Excluded(from, to),
-                days: Vec::new(),
-                first: if exprs.is_empty() { i } else { at },
-                last: next - 1,
-                listed: false,
-            });
+                ..unclear_expression(first, next - 1)
+            }));
             let comma = self.token_at(next).is_some_and(|t| t.raw == ",");
             if exprs.len() >= MAX_LIST || !(comma || self.is(next, LIST_JOINTS) || self.is(next, OR)) {
                 break;
@@ -241,26 +256,39 @@ impl DateReader<'_> {
         Some((exprs, next))
     }
 
-    /// Parses an excluded day or range. A day without a month belongs to the previously stated month.
-    fn read_excluded_range(&self, at: usize, known: Option<Date>) -> Option<(Date, Date, usize)> {
+    /// Parses an excluded day or range, as first and last days. A weekday, or a day without a month, is that of the `known` days.
+    fn read_excluded_days(
+        &self,
+        at: usize,
+        known: Option<(Date, Date)>,
+    ) -> Option<(Vec<(Date, Date)>, usize)> {
         if let Some((exprs, next)) = self.read_range(at)
             && let [DateExpression { kind: DateExpressionKind::Range(from, to), .. }] = exprs.as_slice()
         {
-            return Some((*from, *to, next));
+            return Some((vec![(*from, *to)], next));
         }
-        let (said, next) = self.date_at(at, known.is_some() && !self.is_counted(at))?;
-        let date = match (said, known) {
-            (Written::Parts { day, month: None, year: None }, Some(known)) => {
-                Date::new(known.year(), known.month(), day).ok()?
-            }
-            (Written::Between(from, to), _) => return Some((from, to, next)),
-            // A weekday is resolved from the beginning of the known month.
-            (Written::Weekday(day), Some(known)) => {
-                self.resolve(Written::Weekday(day), known.first_of_month(), false)?
-            }
-            _ => self.resolve(said, self.today, false)?,
+        // "Not the 14th but the 15th", "non il 14 ma il 15".
+        let is_led = at.checked_sub(1).is_some_and(|before| self.is(before, LEADS_OF_DAYS));
+        let (said, next) = self.date_at(at, (known.is_some() || is_led) && !self.is_counted(at))?;
+        let is_said = |day: &Date| match said {
+            Written::Parts { day: number, month: None, .. } => day.day() == number,
+            Written::Weekday(weekday) => day.weekday() == weekday,
+            _ => false,
         };
-        Some((date, date, next))
+        let days = known.into_iter().flat_map(|(from, to)| {
+            from.series(1.day()).take_while(move |day| *day <= to).take(MAX_EXCLUDED_FROM)
+        });
+        let mut dates: Vec<Date> = days.filter(is_said).collect();
+        if dates.is_empty() {
+            dates.push(match (said, known) {
+                (Written::Parts { day, month: None, year: None }, Some((_, last))) => {
+                    Date::new(last.year(), last.month(), day).ok()?
+                }
+                (Written::Between(from, to), _) => return Some((vec![(from, to)], next)),
+                _ => self.resolve(said, self.today, false)?,
+            });
+        }
+        Some((dates.into_iter().map(|date| (date, date)).collect(), next))
     }
 
     /// Matches an exclusion word after a date: "17 June excluded", "il 17 escluso".
@@ -428,8 +456,9 @@ impl DateReader<'_> {
             () => return None,
         };
         let (after, date, next) = self.read_side(at + 2, false)?;
-        // "Two days before Christmas off" may be two days.
-        if !(1.0..=365.0).contains(&count) || self.is(next, &["off"]) {
+        // "Two days before Christmas off" may be two days, and "the two days before Christmas" are.
+        let are_several = count > 1.0 && self.is(at.wrapping_sub(1), &["the", "i", "gli", "le"]);
+        if !(1.0..=365.0).contains(&count) || are_several || self.is(next, &["off"]) {
             return None;
         }
         let days = (count as i64 * unit).days();

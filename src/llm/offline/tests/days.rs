@@ -94,6 +94,18 @@ fn tool_with_range_gets_one_call_per_run_of_days() {
         ("ferie dal 15 al 19 giugno, escluso il 17 e il 18", vec!["06-15..06-16", "06-19..06-19"]),
         ("vacation from 15 to 17 June but not on 17 June", vec!["06-15..06-16"]),
         ("ferie dal 15 al 17 giugno escluso", vec!["06-15..06-16"]),
+        ("vacation from 14 to 18 June without Wednesday", vec!["06-14..06-15", "06-17..06-18"]),
+        ("congés du 14 au 18 juin sauf le mercredi", vec!["06-14..06-15", "06-17..06-18"]),
+        ("vacaciones del 14 al 18 de junio menos el 16", vec!["06-14..06-15", "06-17..06-18"]),
+        (
+            "ferie dal 14 al 25 giugno tranne il mercoledì",
+            vec!["06-14..06-15", "06-17..06-22", "06-24..06-25"],
+        ),
+        (
+            "vacation from 28 December to 5 January except the 31st",
+            vec!["2026-12-28..2026-12-30", "01-01..01-05"],
+        ),
+        ("ferie non il 14 ma il 15 giugno", vec!["06-15..06-15"]),
         ("vacation on the first Monday of March", vec!["03-01..03-01"]),
         ("ferie il primo lunedì di marzo", vec!["03-01..03-01"]),
         ("vacation on the Monday after 15 June", vec!["06-21..06-21"]),
