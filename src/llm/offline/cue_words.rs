@@ -70,7 +70,7 @@ pub(super) fn fill<'f>(
 }
 
 /// The range role given by the cue words before a token.
-fn announced_role(source: &SourceText, first: usize) -> Option<RangeRole> {
+pub(super) fn announced_role(source: &SourceText, first: usize) -> Option<RangeRole> {
     let tokens = &source.tokens;
     let from = first.saturating_sub(CUE_DISTANCE);
     for i in (from..first).rev() {

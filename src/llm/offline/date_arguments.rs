@@ -11,7 +11,7 @@ use super::number_arguments::unit_minutes;
 use super::schema::{self, ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
-use crate::language::calendar_words::{DAYS, WEEKS};
+use crate::language::calendar_words::{BETWEEN, DAYS, WEEKS};
 use crate::language::holidays::may_be_free;
 
 pub(super) fn fill_dates_and_times(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled) {
@@ -99,6 +99,11 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
         return;
     }
     let said: Vec<(RangeRole, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
+    let has = |role: RangeRole| fields.iter().any(|field| field.role == role);
+    let takes_range = has(RangeRole::From) && has(RangeRole::To);
+    if takes_range && (!nights && are_unjoined(source) || are_within_period(source)) {
+        return;
+    }
     let nights_ahead = stated_nights(source);
     let counted = if nights || nights_ahead.is_some() { None } else { counted_days_ahead(source) };
     let span = nights_ahead.or(counted);
@@ -136,6 +141,35 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
             out.set_several(&field.name, all);
         }
     }
+}
+
+/// Whether no words join the days to a range: "tomorrow I want to book 15 December", "Thursday in two weeks".
+fn are_unjoined(source: &SourceText) -> bool {
+    let days = &source.found.days;
+    days.len() > 1
+        && days.iter().all(|day| day.role == RangeRole::Single)
+        && !days.iter().any(|day| cue_words::announced_role(source, day.first) == Some(RangeRole::To))
+}
+
+/// Whether some day or days of a period are meant: "a day between 14 and 18 December", "a few days next week". Not "every day next
+/// week".
+fn are_within_period(source: &SourceText) -> bool {
+    const DAY: &[&str] = &["day", "giorno", "tag", "jour", "dia"];
+    const ALL: &[&str] = &[
+        "every", "each", "all", "whole", "full", "entire", "per", "ogni", "tutto", "jeden", "ganzen",
+        "chaque", "cada", "todo",
+    ];
+    let said = &source.found.date_expressions;
+    let is_free = |i: usize| !said.iter().any(|expr| (expr.first..=expr.last).contains(&i));
+    let is_day = |i: usize| source.is(i, DAY) && is_free(i) && !(i > 0 && source.is(i - 1, ALL));
+    let is_some = |i: usize| is_day(i) || is_vague_count(source, i, |unit| source.is(unit, DAYS));
+    has_period(source) && (0..source.tokens.len()).any(is_some)
+}
+
+/// Whether a range of days is a period by one expression ("next week"), or its ends are joined by "between".
+fn has_period(source: &SourceText) -> bool {
+    let days = &source.found.days;
+    days.windows(2).any(|ends| ends[0].first == ends[1].first || source.is(ends[0].first, BETWEEN))
 }
 
 /// The runs of a list of days, or of a range with exclusions; `None` if the days are neither.
@@ -205,18 +239,16 @@ fn mentions_day_count(source: &SourceText) -> bool {
         .numbers
         .iter()
         .any(|n| n.value > 1.0 && is_unit(n.last + 1) && !source.is(n.last + 2, DISTANCE));
-    let vague = (0..source.tokens.len()).any(|i| {
-        let amount = source.is(
-            i,
-            &[
-                "few", "some", "several", "qualche", "alcuni", "couple", "paio", "einige", "quelques",
-                "algunos",
-            ],
-        );
-        let week = source.is(i, &["a", "an", "one", "un", "una", "eine", "une"]) && source.is(i + 1, WEEKS);
-        week || amount && (i + 1..i + 3).any(is_unit)
-    });
-    counted || vague
+    let is_week =
+        |i: usize| source.is(i, &["a", "an", "one", "un", "una", "eine", "une"]) && source.is(i + 1, WEEKS);
+    counted || (0..source.tokens.len()).any(|i| is_week(i) || is_vague_count(source, i, is_unit))
+}
+
+/// Whether words at a token say an inexact number of units: "a few days".
+fn is_vague_count(source: &SourceText, i: usize, is_unit: impl Fn(usize) -> bool) -> bool {
+    const AMOUNTS: &[&str] =
+        &["few", "some", "several", "qualche", "alcuni", "couple", "paio", "einige", "quelques", "algunos"];
+    source.is(i, AMOUNTS) && (i + 1..i + 3).any(is_unit)
 }
 
 /// Removes the last day from the values of a reply if it is also the first one and the `request` asks for several days.
@@ -289,7 +321,7 @@ enum CountedRange {
     /// None are stated, or they are the days or the working days of the range. Those of a range from day to day may be fewer by
     /// two holidays.
     Fits,
-    /// "3 days next week": they are some of a period.
+    /// "3 days next week", "3 days between 14 and 24 June": they are some of a period.
     Within,
     /// "3 days from 14 to 15 June".
     Contradicts,
@@ -300,10 +332,9 @@ fn counted_range(source: &SourceText, from: Date, to: Date) -> CountedRange {
     let is_working = |day: &Date| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday);
     let days: Vec<Date> = from.series(1.day()).take_while(|day| *day <= to).take(400).collect();
     let (all, working) = (days.len() as i64, days.iter().filter(|day| is_working(day)).count() as i64);
-    let is_period = source.found.days.windows(2).any(|ends| ends[0].first == ends[1].first);
     match () {
         () if stated == all || stated == working => CountedRange::Fits,
-        () if is_period && stated < all => CountedRange::Within,
+        () if has_period(source) && stated < all => CountedRange::Within,
         () if stated < working && stated + 2 >= working => CountedRange::Fits,
         () => CountedRange::Contradicts,
     }
