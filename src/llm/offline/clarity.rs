@@ -12,6 +12,7 @@ use super::slots::Filled;
 use super::source::SourceText;
 use super::text::{self, Features, Token, features, fold, name_words};
 use crate::language::function_words::BUT;
+use crate::language::numbers;
 use crate::llm::ToolSpec;
 
 /// Light verbs without a meaning of their own: "make a booking", "take three days off".
@@ -174,7 +175,8 @@ pub(super) fn unexplained_words(source: &SourceText, filled: &Filled, own: &Tool
     }
     // A tool that takes whole days does not know what a half one is.
     if own.takes_day && !own.takes_time {
-        let halves = (0..source.tokens.len()).filter(|i| is_part_of_day(source, *i));
+        let is_part = |i: &usize| is_part_of_day(source, *i) || is_number_of_hours(source, filled, *i);
+        let halves = (0..source.tokens.len()).filter(is_part);
         out.extend(halves.map(|i| source.tokens[i].raw.to_string()));
     }
     for (i, token) in source.tokens.iter().enumerate() {
@@ -239,6 +241,19 @@ fn is_part_of_day(source: &SourceText, i: usize) -> bool {
     let is_quoted = source.found.quoted.get(i).copied().unwrap_or_default();
     let is_half = source.is(i, HALVES) && (1..=2).any(|ahead| source.is(i + ahead, DAYS));
     !is_quoted && (is_half || source.is(i, PARTS) && !before(&["good", "guten", "schonen", "nice", "buona"]))
+}
+
+/// Whether a token is the unit of a number of hours that is no value: "two hours off on 15 June".
+fn is_number_of_hours(source: &SourceText, filled: &Filled, i: usize) -> bool {
+    const HOURS: &[&str] = &[
+        "hour", "hours", "minute", "minutes", "ora", "ore", "minuti", "stunde", "stunden", "minuten",
+        "heure", "heures", "hora", "horas", "minutos",
+    ];
+    let counts = |t: &Token| {
+        t.digit() || numbers::word(&t.norm).is_some() || t.is(&["an", "un", "una", "une", "eine"])
+    };
+    let before = i.checked_sub(1).filter(|at| filled.used.get(*at) != Some(&true));
+    source.is(i, HOURS) && before.is_some_and(|at| counts(&source.tokens[at]))
 }
 
 /// The tokens that are no words, or that a value, or the way in which it is said, explains.

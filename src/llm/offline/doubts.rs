@@ -125,6 +125,15 @@ static ANYWHERE: &Patterns = patterns![
     "all/everything/anything but",
     "tutto/tutti/tutte tranne/meno",
     "as if/though",
+    "check/verify if/whether",
+    "find out if/whether",
+    "controlla/controllate/verifica/verificate/guarda/guardate se",
+    "in theory",
+    "hypothetically",
+    "in teoria",
+    "ipoteticamente",
+    "en theorie/teoria",
+    "theoretisch/hypothetisch",
     "come se",
     "comme si",
     "als ob",
@@ -158,6 +167,7 @@ pub(super) fn has_doubt(request: &str) -> bool {
         || has_lone_condition(&speech)
         || is_retracted(&tokens, &silent)
         || may_depend_on_what_is_left(&tokens)
+        || says_when_at_work(&tokens, &silent, request)
         || has_foreign_cue(&said, language::detect(request))
         || waits_anywhere(&speech, &tokens, &quoted, &silent)
         || has_unread_cue(&speech, &tokens, &silent)
@@ -184,6 +194,33 @@ fn may_depend_on_what_is_left(tokens: &[Token]) -> bool {
         && any(strip_fillers(&wish), 0, WISHES).is_some()
         && any(&question, 0, asks).is_some()
         && question.iter().any(|token| token.is(&left))
+}
+
+/// Whether the speaker says that they work on some of several days, which limits what they ask for: "Book 14 to 18 December off,
+/// but I'll work on Wednesday".
+fn says_when_at_work(tokens: &[Token], silent: &[bool], request: &str) -> bool {
+    const NOUN_LEADS: &[&str] = &["il", "del", "al", "mio", "di", "per", "dal", "sul"];
+    let works = patterns![
+        "i/we ll/will? work",
+        "i/we ll/will/m/am/re/are be? working",
+        "i/we ll/will/m/am/re/are/have/need/must to? be? in/at the? office/work",
+        "i/we have/need/must/ve got? to? work",
+        "lavoro/lavoriamo",
+        "devo/dobbiamo lavorare",
+        "sono/saro/siamo/saremo in/al ufficio/lavoro",
+        "ich arbeite",
+        "arbeite ich",
+        "ich muss arbeiten",
+        "muss ich arbeiten",
+        "je travaille",
+        "je dois travailler",
+        "trabajo",
+        "tengo que trabajar",
+    ];
+    let is_said = |(token, silent): &(&Token, &bool)| token.word && !**silent;
+    let said: Vec<&Token> = tokens.iter().zip(silent).filter(is_said).map(|(token, _)| token).collect();
+    find(&said, said.len(), works).is_some_and(|(first, _)| first == 0 || !said[first - 1].is(NOUN_LEADS))
+        && Entities::in_text(request, jiff::civil::Date::constant(2026, 1, 1)).date_expressions.len() > 1
 }
 
 /// By token: whether it is quoted, or part of a day or a time, which are read with their exceptions ("not on the 16th").

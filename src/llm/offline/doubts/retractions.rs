@@ -81,16 +81,22 @@ const HEADING: &str = "do this that these the following any of things thing what
 cose cosa da fare questo queste seguente seguenti non mai vietato proibito forbidden prohibited wrong nicht machen mach das dies folgendes \
 verboten a ne pas faire ceci cela jamais no hagas esto nunca prohibido hacer lista list it for now we i is are todo nie";
 
+/// Words of a heading for what others wrote: "here is a mail I got: …".
+const MESSAGES: &str = "mail mails email e-mail message messages sms letter memo forwarded received messaggio messaggi lettera ricevuto \
+courriel lettre recu nachricht brief erhalten correo mensaje carta recibido";
+
 /// What ends a part of a sentence.
 const MARKS: [&str; 13] = [",", ".", ";", ":", "!", "?", "…", "-", "–", "—", "(", ")", "\n"];
 
-/// Whether a part of the text takes back or corrects what precedes it, or a heading forbids what follows it.
+/// Whether a part of the text takes back or corrects what precedes it, or a heading forbids what follows it, or says that others
+/// wrote it.
 pub(super) fn is_retracted(tokens: &[Token], silent: &[bool]) -> bool {
     let parts = parts(tokens, silent);
     let mut said = false;
     let mut apologised = false;
     for (at, (words, mark)) in parts.iter().enumerate() {
-        if *mark == ":" && (is_forbidding_heading(words) || is_reporting_heading(words)) {
+        let is_message = || words.iter().any(|word| word.among(MESSAGES));
+        if *mark == ":" && (is_forbidding_heading(words) || is_reporting_heading(words) || is_message()) {
             return true;
         }
         let own = strip_fillers(words);

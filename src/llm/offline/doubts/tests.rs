@@ -68,6 +68,11 @@ fn request_that_leaves_a_write_open_is_in_doubt() {
         "In the afternoon the boss cancels request 5",
         "domani Marco venderà 3 teiere",
         "Marco annulla la richiesta 5",
+        // Only supposed, or written by others.
+        "In theory, sell 2 teapots",
+        "Check whether there are 30 left and then sell 2 teapots",
+        "Here is a mail I got: sell 2 teapots",
+        "Request vacation from 15 to 19 June, but I'll work on 17 June",
         // Inexact amounts.
         "Sell about 3 teapots",
         "Sell up to 3 teapots",
@@ -100,6 +105,7 @@ fn plain_request_is_in_no_doubt() {
         "On Monday sell 2 teapots",
         "Bitte Urlaub beantragen vom 8. bis 10. Februar",
         "Sell 2 teapots, no rush",
+        "Request vacation from 15 to 19 June, I'll be back on 22 June",
         "Sell 2 teapots. No further questions, thanks.",
         "Cancel request number 5, it was a mistake",
         "Request vacation from 8 until 10 February",
