@@ -37,7 +37,9 @@ fn score(flow: &SceneCard, request: &[Rc<Features>]) -> Option<f64> {
     {
         return Some(1.0);
     }
-    let description = content(&flow.description);
+    // "Documents of the request": not what it is about.
+    let mut description = content(&flow.description);
+    description.retain(|word| word.norm != "request");
     let is_described = |word: &Features| has(&description, word);
     let known: Vec<&Rc<Features>> = request
         .iter()

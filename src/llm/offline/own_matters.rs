@@ -10,9 +10,13 @@ use super::text::Token;
 pub(super) fn asks_who_speaks(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let own = pattern::strip_fillers(&words);
-    patterns!["who am i", "what s/is my name", "what am i called", "chi sono io?", "qual e/è il mio nome"]
-        .ends(own, 0)
-        .any(|end| end == own.len())
+    patterns![
+        "who am i", "what s/is my name", "what am i called", "chi sono io?", "qual e/è il mio nome",
+        "wie heisse ich", "wer bin ich", "comment je m appelle", "comment m appelle-je", "qui suis-je",
+        "como me llamo", "quien soy yo?"
+    ]
+    .ends(own, 0)
+    .any(|end| end == own.len())
 }
 
 /// Whether words ask how many days the speaker has, without a word for what kind of days they are.
@@ -25,6 +29,7 @@ pub(super) fn asks_days_left(tokens: &[Token]) -> bool {
         "quanti giorni ho/abbiamo/avrei",
         "combien de jours ai-je/avons-nous",
         "combien de jours j/nous ai/avons",
+        "combien de jours il? me/nous reste/restent/reste-t-il",
         "wie viele tage habe/haben ich/wir",
         "cuantos dias tengo/tenemos",
     ];
@@ -69,11 +74,20 @@ pub(super) fn asks_own_acts(tokens: &[Token]) -> bool {
         &words,
         words.len(),
         patterns![
-            "have/did i", "ho/abbiamo gia? <pp>", "habe/haben ich/wir", "ai-je/avons-nous",
-            "est-ce que j ai", "he/hemos ya? <pp>", "que he/hemos"
+            "have/did i",
+            "when/days am i next? off/on/away",
+            "ho/abbiamo gia? <pp>",
+            "habe/haben ich/wir",
+            "ai-je/avons-nous",
+            "est-ce que j ai",
+            "he/hemos ya? <pp>",
+            "que he/hemos"
         ],
     );
-    has.is_some() && !words.iter().any(|t| t.is(HOW_MANY))
+    // "Do I have any leave booked?"
+    let is_planned = words.iter().any(|t| t.is(&["booked", "planned", "requested", "scheduled"]))
+        && pattern::find(&words, words.len(), patterns!["do i/we have", "is/are there"]).is_some();
+    (has.is_some() || is_planned) && !words.iter().any(|t| t.is(HOW_MANY))
 }
 
 /// Words that ask for an amount.

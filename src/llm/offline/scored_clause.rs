@@ -18,7 +18,7 @@ use super::opening_act::OpeningAct;
 use super::own_matters::{asks_days_left, asks_own_acts, asks_permission, asks_who_speaks, lists_own_acts};
 use super::pattern::{self, patterns};
 use super::pronouns;
-use super::senses::senses;
+use super::senses::{ENTIRE, senses};
 use super::text::{self, Features, Token, features};
 use super::weights;
 use crate::language;
@@ -185,7 +185,10 @@ impl CatalogueIndex {
         let asked = words.iter().skip(2).take_while(|t| {
             !t.is(&["of", "for", "in", "at", "on", "di", "del", "della", "dei", "delle", "per", "al", "a"])
         });
-        let asked: Vec<_> = asked.filter(|t| !lexicon::is_stop_word(&t.norm)).collect();
+        let is_name = |t: &&Token| t.is(&["name", "names"]);
+        let is_empty =
+            |t: &Token| lexicon::is_stop_word(&t.norm) || t.is(ENTIRE) && !words.iter().any(is_name);
+        let asked: Vec<_> = asked.filter(|t| !is_empty(t)).collect();
         if asked.iter().any(|t| t.digit()) {
             return Vec::new();
         }

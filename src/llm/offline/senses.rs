@@ -6,8 +6,8 @@ use super::text::Token;
 
 /// Verbs of an order to show something, where it is the speaker's own: "see my requests", "give me my requests".
 pub(super) const SEE: &[&str] = &[
-    "see", "view", "give", "vedi", "vedere", "voir", "montre", "montrez", "zeig", "zeige", "zeigen", "ver",
-    "muestra",
+    "see", "view", "give", "vedi", "vedere", "voir", "montre", "montrez", "montre-moi", "montrez-moi",
+    "zeig", "zeige", "zeigen", "ver", "muestra", "muestrame",
 ];
 const OWN: &[&str] =
     &["my", "our", "mio", "mia", "miei", "mie", "mon", "mes", "meine", "meinen", "mi", "mis"];
@@ -15,6 +15,27 @@ const OWN: &[&str] =
 const TO_ME: &[&str] = &[
     "me", "us", "mir", "moi", "all", "tutti", "tutte", "le", "i", "la", "il", "toutes", "tous", "alle",
     "todas", "todos",
+];
+
+/// Words that say that all of something is meant.
+pub(super) const ENTIRE: &[&str] = &["full", "whole", "entire", "complete"];
+/// Words before "work" where it is no place: "it worked", "I can't work", "I have to work".
+const BEFORE_WORK: &[&str] = &[
+    "it", "this", "that", "t", "not", "cannot", "hasn", "didn", "to", "ll", "will", "must", "m", "am", "be",
+    "re",
+];
+const FOREIGN_WORK: &[&str] =
+    &["lavoro", "lavorare", "travaille", "travailler", "trabajo", "trabajar", "arbeiten"];
+const BEFORE_FOREIGN_WORK: &[&str] = &["non", "ne", "no", "devo", "dobbiamo", "dois", "que", "muss"];
+/// Words before the verb "leave".
+const LEAVES: &[&str] = &[
+    "i", "we", "they", "he", "she", "m", "am", "re", "are", "be", "will", "ll", "can", "could", "must",
+    "may", "might", "should", "would",
+];
+/// Words before "to leave".
+const WANTS: &[&str] = &[
+    "want", "wants", "need", "needs", "have", "has", "like", "love", "going", "plan", "planning", "got",
+    "able", "allowed", "supposed", "wish", "prefer", "due", "possible", "ok", "okay",
 ];
 
 /// The words that a token represents: the token in its sense here, and the meaning of the pair it forms
@@ -28,13 +49,11 @@ pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
         && before.is_none_or(|t| {
             t.is(&["to", "please", "and", "then", "you", "first", "also", "i", "we", "me", "just", "must"])
         });
-    // "Is tomorrow a holiday?", but "I need a holiday".
+    // "Is tomorrow a holiday?", "if it is not a holiday", but "I need a holiday".
     let is_holiday = token.norm == "holiday"
         && before.is_some_and(|t| t.is(&["a"]))
-        && tokens.iter().find(|t| t.word).is_some_and(|t| t.is(&["is", "was"]));
-    // "Did it work?", "I can't work that day".
-    let is_success = matches!(token.norm.as_str(), "work" | "works" | "worked")
-        && before.is_some_and(|t| t.is(&["it", "this", "that", "t", "not", "cannot", "hasn", "didn"]));
+        && (tokens.iter().find(|t| t.word).is_some_and(|t| t.is(&["is", "was"]))
+            || i > 1 && tokens[i - 2].is(&["is", "s", "was", "not", "t"]));
     let asks_who = || {
         token.is(&["wer", "qui", "quien"]) && tokens.get(i + 1).is_some_and(|next| asks_who_is(token, next))
     };
@@ -42,7 +61,7 @@ pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
         let next = tokens.get(i + 1..).unwrap_or_default().iter().find(|t| !t.is(TO_ME));
         token.is(SEE) && next.is_some_and(|t| t.is(OWN))
     };
-    if is_success {
+    if means_nothing(tokens, i) {
         return Vec::new();
     }
     let own = match () {
@@ -55,4 +74,23 @@ pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
         () => token.norm.as_str(),
     };
     std::iter::once(own).chain(pair).collect()
+}
+
+/// Whether a token names nothing here that its word names elsewhere: "did it work?", "I have to leave early", "the full list".
+fn means_nothing(tokens: &[Token], i: usize) -> bool {
+    let token = &tokens[i];
+    let back = |count: usize| i.checked_sub(count).and_then(|at| tokens.get(at)).filter(|t| t.word);
+    let before = |words: &[&str]| back(1).is_some_and(|t| t.is(words));
+    // Where somebody works is a matter of their profile.
+    let works = token.is(&["work", "works", "worked", "working"]) && before(BEFORE_WORK)
+        || token.is(FOREIGN_WORK) && before(BEFORE_FOREIGN_WORK);
+    // "I need leave", "entitled to leave": time off.
+    let goes = token.is(&["leave", "leaving"])
+        && (before(LEAVES) || before(&["to"]) && back(2).is_some_and(|t| t.is(WANTS)));
+    // "My full name".
+    let is_entire = token.is(ENTIRE)
+        && (token.norm != "complete" || before(&["the", "a"]))
+        && !token.first
+        && tokens.get(i + 1).is_some_and(|next| next.word && !next.is(&["name", "names"]));
+    works || goes || is_entire
 }
