@@ -70,7 +70,7 @@ const ADVERBIAL_NOUNS: &str = "\
 advance person home work once particular general total cash hurry case fact order town fun now nearby abroad \
 downtown center centre campus sure free anticipo contanti fretta casa lavoro piedi generale particolare \
 totale giornata mattinata serata centro zona point school scuola mind bed pranzo cena colazione breakfast \
-dinner lunch sale stock turno caso ordine";
+dinner lunch sale stock turno caso ordine meno";
 
 /// Verbs between a noun for a person and what that person wants: "il mio collega vuole …".
 const WISHES: &str = "\
@@ -155,6 +155,9 @@ const NAME_NOUNS: &[&str] = &[
     "email", "mail", "capo", "responsabile", "reparto",
 ];
 
+/// Family names that are colours.
+const COLOURED_NAMES: &[&str] = &["rossi", "bianchi", "neri", "verdi", "brown", "green", "white", "black"];
+
 struct CandidateFinder<'a> {
     source: &'a SourceText<'a>,
     fields: &'a [ArgumentField],
@@ -194,11 +197,8 @@ impl CandidateFinder<'_> {
             // "The balance of mrossi", "who approves for mrossi".
             let asks_which =
                 |t: &Token| t.norm.starts_with("welch") || t.is(&["quel", "quelle", "que", "che"]);
-            let asks = || {
-                is_question()
-                    || tokens.iter().take(3).any(asks_which)
-                    || tokens.iter().any(|token| token.raw == "?")
-            };
+            let asks_first = || is_question() || tokens.iter().take(3).any(asks_which);
+            let asks = || asks_first() || tokens.iter().any(|token| token.raw == "?");
             let is_of_login = begins_like_login(&tokens[i])
                 && (asks()
                     || tokens[at].is(&[
@@ -207,7 +207,7 @@ impl CandidateFinder<'_> {
                     ]));
             tokens[at].is(&["does", "did", "has", "ha"])
                 || is_of_login
-                || is_first_name && (may || is_beside_user || tokens[at].word && is_question())
+                || is_first_name && (may || is_beside_user || tokens[at].word && asks_first())
         });
         NameContext {
             is_announced,
@@ -289,6 +289,7 @@ impl CandidateFinder<'_> {
         };
         let is_german_noun = || {
             !opens
+                && !(context.is_asked_about && token.is(COLOURED_NAMES))
                 && (!token.features().concepts.is_empty() || is_led())
                 && language::detect(self.source.text) == Some("de")
         };
@@ -332,7 +333,7 @@ impl CandidateFinder<'_> {
         let unknown = possible
             && !lexicon::is_stop_word(&token.norm)
             && !lexicon::is_question_word(&token.norm)
-            && token.features().concepts.is_empty()
+            && (token.features().concepts.is_empty() || context.is_asked_about && token.is(COLOURED_NAMES))
             && !self.verbs.iter().any(|verb| token.norm == *verb)
             && !lexicon::is_pleasantry(&token.norm);
         // "From savings to main": both ends are names, whatever the words mean elsewhere.
@@ -363,13 +364,19 @@ impl CandidateFinder<'_> {
         })
     }
 
+    /// Whether a colour is a family name after a first name: "paola rossi".
+    fn is_coloured_name(&self, i: usize) -> bool {
+        let tokens = &self.source.tokens;
+        tokens[i].is(COLOURED_NAMES) && i > 0 && lexicon::is_first_name(&tokens[i - 1].norm)
+    }
+
     fn continues_name(&self, i: usize) -> bool {
         self.source.tokens.get(i).is_some_and(|t| {
             t.word
                 && !t.digit()
                 && !self.source.is_taken(i)
                 && !lexicon::is_stop_word(&t.norm)
-                && t.features().concepts.is_empty()
+                && (t.features().concepts.is_empty() || self.is_coloured_name(i))
                 && !super::dates::is_calendar_word(&t.norm)
                 && !self.is_cue(i)
         })

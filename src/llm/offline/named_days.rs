@@ -14,19 +14,22 @@ use super::text::{self, Token};
 static THOSE_DAYS: &Patterns = patterns![
     "on/in/for/during? those days",
     "on/for these days",
+    "on/for both days",
     "on/for? that day",
     "in/per? quei giorni",
     "in/per? quel giorno",
     "in quel periodo",
-    "an/in diesen tagen",
-    "an diesem tag",
+    "in? entrambi i giorni",
+    "an/in diesen/beiden tagen",
+    "an diesem/dem/jenem tag",
     "pendant? ces jours-la",
     "ce jour-la",
-    "en? esos dias",
+    "les deux jours",
+    "en? esos/ambos dias",
     "ese dia",
 ];
 
-/// The request with the days in the place of such words: the only day or range that it names before them, or, where it names none,
+/// The request with the days in the place of such words: the days or the only range that it names before them, or, where it names none,
 /// that of the last call of the conversation which has one. `None` if there are no such words or no such day.
 pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &Zoned) -> Option<String> {
     let tokens = text::tokens(request);
@@ -46,6 +49,10 @@ pub(super) fn with_named_days(request: &str, conversation: &Conversation, now: &
         // "Next Monday and Tuesday".
         [one, next] if one.date.tomorrow().ok() == Some(next.date) && one.last < next.first => {
             words(one.first, next.last)?
+        }
+        several if several.iter().all(|day| day.role == RangeRole::Single) => {
+            let days: Vec<String> = several.iter().map(|day| day.date.to_string()).collect();
+            days.join(" and ")
         }
         _ => return None,
     };
@@ -129,7 +136,11 @@ mod tests {
             ),
             ("How is the weather in Paris these days?", None),
             ("The weather in Paris on those days", None),
-            ("Book 3 June and 9 July off, and the weather in Rome on those days", None),
+            (
+                "Book 3 June and 9 July off, and the weather in Rome on both days",
+                Some("Book 3 June and 9 July off, and the weather in Rome on 2026-06-03 and 2026-07-09"),
+            ),
+            ("Book 3 June off and 4 to 6 July, and the weather in Rome on those days", None),
         ] {
             assert_eq!(with_named_days(said, &none, &now).as_deref(), meant, "{said}");
         }

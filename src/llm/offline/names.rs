@@ -123,7 +123,9 @@ fn joined_candidates(
             continue;
         }
         let between = &source.tokens[last + 1..next.first];
-        let and = |t: &super::text::Token| t.raw == "," || t.is_and() || t.is(OR);
+        let and = |t: &super::text::Token| {
+            matches!(t.raw.as_str(), "," | "&" | "+" | "/") || t.is_and() || t.is(OR)
+        };
         let joins = !between.is_empty()
             && between.iter().all(|t| {
                 and(t)

@@ -77,6 +77,37 @@ pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut 
     fill_ordinals(&numeric, source, out);
     fill_day_counts(fields, &numeric, source, out);
     fill_calendar_numbers(&numeric, source, out);
+    fill_relative_year(&numeric, source, out);
+}
+
+/// Fills "next year" and "last year" into an argument for a year.
+fn fill_relative_year(numeric: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
+    let is_open =
+        |field: &&&ArgumentField| field.named(&["year", "anno"]) && !out.values.contains_key(&field.name);
+    let Some(field) = numeric.iter().find(is_open) else { return };
+    let found = (0..source.tokens.len()).find_map(|i| Some((i, years_ahead(source, i)?)));
+    if let Some((i, ahead)) = found {
+        out.values.insert(field.name.clone(), json!(i64::from(source.now.year()) + ahead));
+        source.take(i.saturating_sub(1), (i + 1).min(source.tokens.len() - 1));
+    }
+}
+
+/// How many years after the present one a word for a year means, by the word beside it.
+fn years_ahead(source: &SourceText, i: usize) -> Option<i64> {
+    const YEAR: &[&str] = &["year", "anno", "jahr", "annee", "an", "ano"];
+    const NEXT: &[&str] = &[
+        "next", "prossimo", "venturo", "nachstes", "nachsten", "kommendes", "prochaine", "prochain",
+        "proximo",
+    ];
+    const LAST: &[&str] =
+        &["last", "scorso", "passato", "letztes", "letzten", "derniere", "dernier", "passee", "pasado"];
+    let beside = |words: &[&str]| i > 0 && source.is(i - 1, words) || source.is(i + 1, words);
+    let comes = source.is(i + 1, &["que"]) && source.is(i + 2, &["viene"]);
+    match () {
+        () if !source.is(i, YEAR) => None,
+        () if comes || beside(NEXT) => Some(1),
+        () => beside(LAST).then_some(-1),
+    }
 }
 
 /// Adds up "two adults and two children" for a tool that counts all people together.

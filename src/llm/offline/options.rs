@@ -215,7 +215,9 @@ pub(super) fn fill_flags(fields: &[ArgumentField], source: &mut SourceText, out:
         // The cues contain the joined form of the name besides its parts; the parts are enough.
         let words: Vec<_> = words
             .iter()
-            .filter(|f| words.iter().filter(|o| o.norm != f.norm && f.norm.contains(&o.norm)).count() < 2)
+            .filter(|f| {
+                field.cues.iter().filter(|o| o.norm != f.norm && f.norm.contains(&o.norm)).count() < 2
+            })
             .collect();
         let places: Option<Vec<usize>> = words
             .iter()

@@ -8,6 +8,9 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::source::SourceText;
 use super::{cue_words, date_arguments, free_text, names, number_arguments, options, tuples};
 
+/// Maximum number of calls by combining several values of two arguments.
+pub(super) const MAX_COMBINED: usize = 62;
+
 /// Arguments read from a text.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filled {
@@ -35,12 +38,22 @@ impl PartialEq for Filled {
 }
 
 impl Filled {
-    /// Sets several values of an argument, one for each call. Only the first argument with several values
-    /// counts.
+    /// Sets several values of an argument, one for each call. Those of two arguments are combined: "Rome and Milan, today and
+    /// tomorrow"; whether all combinations are meant is not certain.
     pub fn set_several(&mut self, name: &str, all: impl IntoIterator<Item = Value>) {
-        if self.several.is_empty() {
-            self.several = all.into_iter().map(|value| Map::from_iter([(name.to_owned(), value)])).collect();
+        if self.several.iter().any(|own| own.contains_key(name)) {
+            return;
         }
+        let all: Vec<Value> = all.into_iter().collect();
+        let each = if self.several.is_empty() { vec![Map::new()] } else { std::mem::take(&mut self.several) };
+        self.doubtful |= each.len() > 1;
+        let with = |own: &Map<String, Value>, value: &Value| {
+            let mut own = own.clone();
+            own.insert(name.to_owned(), value.clone());
+            own
+        };
+        let combined = each.iter().flat_map(|own| all.iter().map(move |value| with(own, value)));
+        self.several = combined.take(MAX_COMBINED).collect();
     }
 
     /// Required arguments without a value.

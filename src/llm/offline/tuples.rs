@@ -11,7 +11,7 @@ use super::lexicon;
 use super::number_arguments;
 use super::pattern::is_verb;
 use super::schema::{ArgumentField, ArgumentKind};
-use super::slots::{Filled, fill};
+use super::slots::{Filled, MAX_COMBINED, fill};
 use super::source::SourceText;
 use super::text::{features, tokens};
 
@@ -19,8 +19,6 @@ use super::text::{features, tokens};
 const MAX_SPLITS: usize = 8;
 /// Maximum number of tuples of one text.
 const MAX_TUPLES: usize = 8;
-/// Maximum number of calls by combining days and other values.
-const MAX_COMBINED: usize = 62;
 
 /// Splits a text into tuples of values.
 struct TupleReader<'a> {
@@ -143,12 +141,19 @@ impl TupleReader<'_> {
         self.accepted_part(before, own, text).map(|own| vec![own])
     }
 
-    /// Accepts the tuple of a part, also as it is read after the verb of the whole text.
+    /// Accepts the tuple of a part, also as it is read after the verb of the whole text, or as bare values: "weather in Rome
+    /// tomorrow and Milan on Friday".
     fn accepted_part(&self, before: Option<&Filled>, own: Filled, text: &str) -> Option<Filled> {
         self.accepted(before, own).or_else(|| {
-            let verb = self.verb.as_ref().filter(|_| before.is_some())?;
-            let mut own = self.filled(&format!("{verb} {}", text.trim_start()));
-            own.used.drain(..own.used.len().min(1));
+            before?;
+            let own = match &self.verb {
+                Some(verb) => {
+                    let mut own = self.filled(&format!("{verb} {}", text.trim_start()));
+                    own.used.drain(..own.used.len().min(1));
+                    own
+                }
+                None => fill(self.fields, text, self.now, self.verbs, true),
+            };
             let is_whole = self.needed.iter().all(|f| own.values.contains_key(&f.name));
             is_whole.then(|| self.accepted(before, own)).flatten()
         })

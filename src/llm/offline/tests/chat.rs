@@ -145,7 +145,15 @@ fn what_is_the_speakers_own_is_looked_up() {
 
 #[test]
 fn what_no_tool_knows_is_not_answered_with_something_else() {
-    for request in ["how many sick days do I have left", "I can't work that day", "did it work?"] {
+    for request in [
+        "how many sick days do I have left",
+        "I can't work that day",
+        "did it work?",
+        "I have to work on Friday",
+        "Il 15 giugno non lavoro",
+        "I need to leave early on 15 June",
+        "I want to leave on 15 June",
+    ] {
         let outcome = answered(request);
         assert!(outcome.calls.is_empty() && outcome.question.is_none(), "{request}: {outcome:#?}");
     }
@@ -181,5 +189,126 @@ fn days_are_read_as_people_write_them() {
     for request in ["Book the last week of January off", "Book the first week of June off"] {
         let outcome = answered(request);
         assert!(outcome.calls.is_empty() && outcome.question.is_some(), "{request}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn days_that_are_no_ends_of_a_vacation_are_asked_for() {
+    for request in [
+        "Tomorrow I want to book 15 June off",
+        "On Friday I'd like to take 15 June off",
+        "Domani voglio prenotare ferie il 15 giugno",
+        "Book Thursday in two weeks off",
+        "Beantrage Urlaub Montag in einer Woche",
+        "Book off the 2 days before Christmas",
+        "Book a day off next week",
+        "Book some days off next week",
+        "Prenota un giorno di ferie la prossima settimana",
+        "Book a day between 15 and 19 June off",
+        "Book three days between 15 and 24 June off",
+    ] {
+        let outcome = answered(request);
+        assert!(outcome.calls.is_empty() && outcome.question.is_some(), "{request}: {}", outcome.plan);
+    }
+    for (request, from, to) in [
+        ("Book every day next week off", "2026-05-11", "2026-05-17"),
+        ("Book next week off", "2026-05-11", "2026-05-17"),
+        ("Book between 15 and 19 June off", "2026-06-15", "2026-06-19"),
+        ("Book vacation, start 15 June, end 19 June", "2026-06-15", "2026-06-19"),
+    ] {
+        assert_eq!(said(&answered(request))[0][1], json!({"from": from, "to": to}), "{request}");
+    }
+}
+
+#[test]
+fn what_limits_a_write_is_asked_about() {
+    for request in [
+        "Book the 15th to the 19th of June off, but I'll work on Wednesday",
+        "Book off 15 to 19 June; Wednesday I work",
+        "Prenota ferie dal 15 al 19 giugno, mercoledì lavoro",
+        "Book two hours off on 15 June",
+        "Prenota due ore di ferie il 15 giugno",
+        "In theory, book 15 June off",
+        "Hypothetically, book 15 June off",
+        "Here is a mail I got: Please book 15 June off",
+    ] {
+        let outcome = answered(request);
+        assert!(!outcome.tools().contains(&"MakeRequest"), "{request}: {}", outcome.plan);
+    }
+    for request in [
+        "Book 15 June off, but not immediately",
+        "Pide vacaciones el 15 de junio, pero no ahora",
+        "Beantrage Urlaub am 15. Juni. Vergiss es.",
+        "Demande un congé le 15 juin. Non, laisse tomber.",
+        "Book 15 June off. On second thought, leave it.",
+        "Book 15 June off. Ignore that.",
+    ] {
+        let outcome = answered(request);
+        assert!(outcome.calls.is_empty() && outcome.question.is_none(), "{request}: {}", outcome.plan);
+    }
+}
+
+#[test]
+fn full_and_whole_ask_for_no_name() {
+    for (request, tool) in [
+        ("What's the full list of holidays?", "GetHolidays"),
+        ("Give me the full forecast for Rome", "WeatherForecast_Get"),
+        ("Tell me the complete list of my requests", "ListRequests"),
+        ("What is my full name?", "get_user_name"),
+        ("Do I have any leave booked in December?", "ListRequests"),
+        ("When am I on leave?", "ListRequests"),
+        ("sono approvate le mie ferie?", "ListRequests"),
+        ("Où fait-il plus chaud, à Rome ou à Milan ?", "WeatherForecast_Get"),
+    ] {
+        let outcome = answered(request);
+        assert!(outcome.tools().contains(&tool), "{request}: {:?}", outcome.tools());
+    }
+}
+
+#[test]
+fn all_that_is_listed_is_answered() {
+    for (request, calls) in [
+        ("Weather in Rome, Milan and Naples tomorrow and on Friday", 6),
+        ("Weather in Rome tomorrow and Milan on Friday", 2),
+        ("Wer ist Rossi?", 1),
+        ("who is paola rossi", 1),
+    ] {
+        assert_eq!(answered(request).calls.len(), calls, "{request}");
+    }
+    let username = |request: &str| said(&answered(request))[0][1]["username"].clone();
+    assert_eq!(username("Wer ist Rossi?"), "Rossi");
+    assert_eq!(username("who is rossi"), "rossi");
+    assert_eq!(username("who is paola rossi"), "paola rossi");
+}
+
+#[test]
+fn next_year_is_the_year_that_is_asked_for() {
+    for (request, tool, year) in [
+        ("What is my balance for next year?", "GetBalance", 2027),
+        ("Which public holidays are there next year?", "GetHolidays", 2027),
+        ("Quali sono le festività dell'anno prossimo?", "GetHolidays", 2027),
+        ("Wie viele Urlaubstage habe ich nächstes Jahr?", "GetBalance", 2027),
+        ("¿Cuántos días de vacaciones me quedan el año que viene?", "GetBalance", 2027),
+        ("What holidays were there last year?", "GetHolidays", 2025),
+    ] {
+        assert_eq!(said(&answered(request)), json!([[tool, {"year": year}]]), "{request}");
+    }
+}
+
+#[test]
+fn cancelled_requests_are_shown_to_who_asks_for_them() {
+    for request in
+        ["Show all my requests including cancelled ones", "List my requests including cancelled ones"]
+    {
+        let shown = json!([["ListRequests", {"include_cancelled": true}]]);
+        assert_eq!(said(&answered(request)), shown, "{request}");
+    }
+}
+
+#[test]
+fn free_days_are_vacation() {
+    for request in ["Pide un día libre el 15 de junio", "Mi serve un giorno libero il 15 giugno"] {
+        let known = json!({"from": "2026-06-15", "to": "2026-06-15"});
+        assert_eq!(said(&answered(request))[0][1], known, "{request}");
     }
 }
