@@ -1,17 +1,20 @@
 //! Recognises messages that are a plain yes or no.
 
 /// Words for yes, in the languages of the shipped scenes.
-pub(super) const YES: [&str; 33] = [
+pub(super) const YES: [&str; 45] = [
     "yes", "y", "yep", "yeah", "ok", "okay", "approve", "approved", "go ahead", "do it", "confirm",
     "confirmed", "sure", "sì", "si", "va bene", "approvo", "approva", "confermo", "conferma", "procedi",
     "oui", "d'accord", "j'approuve", "ja", "einverstanden", "genehmigt", "sí", "de acuerdo", "apruebo",
-    "certo", "hazlo", "claro",
+    "certo", "hazlo", "claro", "correct", "that's right", "that's correct", "absolutely", "exactly",
+    "esatto", "genau", "gerne", "passt", "vale", "exactement", "👍",
 ];
 
-const NO: [&str; 22] = [
+const NO: [&str; 37] = [
     "no", "n", "nope", "reject", "rejected", "don't", "do not", "deny", "denied", "cancel it", "rifiuto",
     "rifiuta", "annulla", "non farlo", "non", "je refuse", "refuser", "nein", "abgelehnt", "rechazo",
-    "no lo hagas", "ablehnen",
+    "no lo hagas", "ablehnen", "neither", "none", "none of them", "neither of them", "of course not",
+    "certo che no", "nessuno", "nessuna", "bien sûr que non", "aucun", "aucune", "natürlich nicht",
+    "claro que no", "ninguno", "ninguna",
 ];
 
 /// Polite words that may accompany a yes or a no.
@@ -110,11 +113,13 @@ mod tests {
     fn only_a_plain_yes_or_no_counts_as_consent() {
         for yes in [
             "yes", "Yes, please!", "Sì, grazie.", "OK", "va bene, procedi", "Ja bitte", "d’accord",
-            "yep go ahead", "ok yes do it", "certo", "sí, hazlo",
+            "yep go ahead", "ok yes do it", "certo", "sí, hazlo", "Ja gerne", "That’s right.", "vale", "👍",
         ] {
             assert_eq!(parse_consent(yes), Some(true), "{yes}");
         }
-        for no in ["No", "no, thanks", "Annulla.", "nein, danke", "do not"] {
+        for no in
+            ["No", "no, thanks", "Annulla.", "nein, danke", "do not", "neither", "certo che no", "no, none"]
+        {
             assert_eq!(parse_consent(no), Some(false), "{no}");
         }
         for other in [
