@@ -84,6 +84,18 @@ async fn nobody_of_that_name_is_an_answer_and_not_a_failure() {
 }
 
 #[tokio::test]
+async fn several_people_of_one_name_are_told() {
+    for tool in ["get_user_name", "get_user_profile"] {
+        let found = call(tool, json!({"username": "Rossi"})).await;
+        assert_eq!(found["found"], false);
+        for lang in ["it", "en", "fr", "de", "es"] {
+            let text = said(lang, tool, &found);
+            assert!(text.contains("Mario Rossi (mrossi), Paola Rossi (prossi)."), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn ones_own_profile_is_whole_and_names_the_manager() {
     let own = call("get_user_profile", json!({"username": "keysersoze"})).await;
     assert_eq!(own["manager"], json!({"username": "lferrari", "name": "Lucia Ferrari"}));

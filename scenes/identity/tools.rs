@@ -52,7 +52,7 @@ async fn get_user_name(arguments: Whose, context: ToolContext) -> Result<Value, 
             "name": person.name,
             "you": is_principal(person, &context),
         }),
-        None => not_found(asked),
+        None => not_found(asked, &directory),
     })
 }
 
@@ -61,7 +61,7 @@ async fn get_user_profile(arguments: Whose, context: ToolContext) -> Result<Valu
     let directory = Directory::of(&context)?;
     let asked = asked(&arguments, &context);
     let Some(person) = directory.person(asked) else {
-        return Ok(not_found(asked));
+        return Ok(not_found(asked, &directory));
     };
     if !is_principal(person, &context) {
         return Ok(json!({
@@ -115,7 +115,13 @@ fn is_principal(person: &Person, context: &ToolContext) -> bool {
     person.username.eq_ignore_ascii_case(&context.principal.user)
 }
 
-/// Nobody of that name is an answer, not a failure.
-fn not_found(asked: &str) -> Value {
-    json!({"found": false, "username": asked, "name": null, "you": false})
+/// Nobody of that name is an answer, not a failure. Whoever has it as a part of their name is told, too.
+fn not_found(asked: &str, directory: &Directory) -> Value {
+    let mut answer = json!({"found": false, "username": asked, "name": null, "you": false});
+    let matches = directory.matching(asked);
+    if !matches.is_empty() {
+        let public = |person: &&Person| json!({"username": person.username, "name": person.name});
+        answer["matches"] = matches.iter().take(MOST_MATCHES).map(public).collect();
+    }
+    answer
 }
