@@ -1,6 +1,7 @@
 //! Cuts a sentence into clauses: where each begins, how it is joined, what opens it, and the mood of its own words.
 
 use super::{Act, ClauseJoin, ClauseOpener, ClauseUnit, ConditionPart, is_preamble_words, withdrawal};
+use crate::llm::offline::dates;
 use crate::llm::offline::exclusions::{EXCEPT, INSTEAD};
 use crate::llm::offline::mood::{self, ClauseMood, clause_mood};
 use crate::llm::offline::pattern::{any, is_infinitive, is_verb, patterns, strip_fillers};
@@ -428,7 +429,8 @@ fn after_opener<'w, 't>(words: &'w [&'t Token], opener: ClauseOpener) -> &'w [&'
 /// Whether words begin with a day, also after an article.
 fn starts_with_day(words: &[&Token]) -> bool {
     const ARTICLES: &[&str] = &["il", "the", "on", "am", "den", "dem", "le", "el"];
-    let is_day = |at: usize| words.get(at).is_some_and(|t| mood::is_date_token(t));
+    let names_day = |t: &Token| mood::is_date_token(t) || dates::is_calendar_word(&t.norm);
+    let is_day = |at: usize| words.get(at).is_some_and(|t| names_day(t));
     is_day(0) || words.first().is_some_and(|t| t.is(ARTICLES)) && is_day(1)
 }
 
