@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::flow_questions;
 use super::lexicon;
 use super::prompt::SceneCard;
-use super::text::{self, Features};
+use super::text::{self, Features, Token};
 
 /// The least share of a request's words that the texts of its flow have.
 const MIN_SHARE: f64 = 0.6;
@@ -22,7 +22,13 @@ pub(super) fn flow_for<'a>(flows: &'a [SceneCard], words: &str) -> Option<&'a Sc
     let scored = flows.iter().filter(may_serve).filter_map(|flow| Some((score(flow, &request)?, flow)));
     // The first of equal ones.
     let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best });
-    let answers = || flows.iter().find(|flow| flow_questions::asks_for_things(flow, words));
+    // "Documents of the request": requests are no things that a flow is about.
+    let is_request = |thing: &Token| thing.features().similarity(&text::features("request")) > SAME;
+    let asks_for_things = |flow: &&SceneCard| {
+        flow_questions::asks_for_things(flow, words)
+            && flow_questions::thing_asked_for(flow, words).is_some_and(|thing| !is_request(&thing))
+    };
+    let answers = || flows.iter().find(asks_for_things);
     best.map(|(_, flow)| flow).or_else(answers)
 }
 
@@ -37,9 +43,7 @@ fn score(flow: &SceneCard, request: &[Rc<Features>]) -> Option<f64> {
     {
         return Some(1.0);
     }
-    // "Documents of the request": not what it is about.
-    let mut description = content(&flow.description);
-    description.retain(|word| word.norm != "request");
+    let description = content(&flow.description);
     let is_described = |word: &Features| has(&description, word);
     let known: Vec<&Rc<Features>> = request
         .iter()

@@ -18,7 +18,7 @@ use super::opening_act::OpeningAct;
 use super::own_matters::{asks_days_left, asks_own_acts, asks_permission, asks_who_speaks, lists_own_acts};
 use super::pattern::{self, patterns};
 use super::pronouns;
-use super::senses::{ENTIRE, senses};
+use super::senses::{ENTIRE, says_all, senses};
 use super::text::{self, Features, Token, features};
 use super::weights;
 use crate::language;
@@ -283,7 +283,7 @@ impl<'a> ContentReader<'a> {
         let asking = lexicon::is_question_word(&token.norm);
         let is_off = self.is_time_off(i);
         let is_silent = self.is_value(i) || (lexicon::is_stop_word(&token.norm) && !asking);
-        if self.lead_span.contains(&token.start) || (is_silent && !is_off) {
+        if self.lead_span.contains(&token.start) || (is_silent && !is_off) || says_all(tokens, i) {
             return;
         }
         let senses = if is_off { vec![TIME_OFF] } else { senses(tokens, i) };

@@ -87,10 +87,15 @@ fn means_nothing(tokens: &[Token], i: usize) -> bool {
     // "I need leave", "entitled to leave": time off.
     let goes = token.is(&["leave", "leaving"])
         && (before(LEAVES) || before(&["to"]) && back(2).is_some_and(|t| t.is(WANTS)));
-    // "My full name".
-    let is_entire = token.is(ENTIRE)
-        && (token.norm != "complete" || before(&["the", "a"]))
+    works || goes || says_all(tokens, i)
+}
+
+/// Whether a token only says that all of something is meant: "the full list", "the whole day"; not "my full name".
+pub(super) fn says_all(tokens: &[Token], i: usize) -> bool {
+    let token = &tokens[i];
+    let is_led = || i > 0 && tokens[i - 1].is(&["the", "a"]);
+    token.is(ENTIRE)
+        && (token.norm != "complete" || is_led())
         && !token.first
-        && tokens.get(i + 1).is_some_and(|next| next.word && !next.is(&["name", "names"]));
-    works || goes || is_entire
+        && tokens.get(i + 1).is_some_and(|next| next.word && !next.is(&["name", "names"]))
 }

@@ -229,6 +229,7 @@ fn what_limits_a_write_is_asked_about() {
         "Book two hours off on 15 June",
         "Prenota due ore di ferie il 15 giugno",
         "In theory, book 15 June off",
+        "Pide vacaciones el 15 de junio, pero no ahora",
         "Hypothetically, book 15 June off",
         "Here is a mail I got: Please book 15 June off",
     ] {
@@ -237,7 +238,6 @@ fn what_limits_a_write_is_asked_about() {
     }
     for request in [
         "Book 15 June off, but not immediately",
-        "Pide vacaciones el 15 de junio, pero no ahora",
         "Beantrage Urlaub am 15. Juni. Vergiss es.",
         "Demande un congé le 15 juin. Non, laisse tomber.",
         "Book 15 June off. On second thought, leave it.",
