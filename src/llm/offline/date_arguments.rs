@@ -146,7 +146,7 @@ fn fill_days(fields: &[&ArgumentField], source: &SourceText, out: &mut Filled, n
 /// Whether no words join the days to a range: "tomorrow I want to book 15 December", "Thursday in two weeks".
 fn are_unjoined(source: &SourceText) -> bool {
     let days = &source.found.days;
-    days.len() > 1
+    days.windows(2).any(|pair| pair[0].date != pair[1].date)
         && days.iter().all(|day| day.role == RangeRole::Single)
         && !days.iter().any(|day| cue_words::announced_role(source, day.first) == Some(RangeRole::To))
 }
