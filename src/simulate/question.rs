@@ -183,7 +183,7 @@ pub(super) fn read(body: &[u8]) -> Result<WireQuestion, RefusedRequest> {
     let kind = purpose(&tools, data);
     if kind == Some(Purpose::Program) {
         return Err(RefusedRequest::unsupported(
-            "the embedded rules write no programs: use a real model, or `planning.maker = \"planner\"`",
+            "the embedded rules write no programs: use a real model, or `planning.maker = \"scenes\"`",
         ));
     }
     let section = |name: &str| sections::get(data, name).unwrap_or_default();
