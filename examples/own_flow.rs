@@ -97,7 +97,7 @@ pub const REQUESTS: [(&str, Option<u32>, &[&str]); 5] = [
 
 /// An engine with the flow, which keeps its data in `dir`.
 pub async fn start(dir: std::path::PathBuf) -> Result<Engine, Box<dyn std::error::Error>> {
-    let mut config = Config::default(); // no model is configured, so the embedded rules plan
+    let mut config = Config::default(); // no model is configured, so the offline model plans
     config.store.data_dir = dir;
     Ok(Engine::builder(config).scene(parcels()?).start().await?)
 }

@@ -84,7 +84,7 @@ pub async fn ask(
         .example("Cancel order 7", "CancelOrder")
         .tool(get.say("en", "Order {{ number }} is in {{ place }}."))
         .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
-    let mut config = Config::default(); // no model is configured, so the embedded rules fill the arguments
+    let mut config = Config::default(); // no model is configured, so the offline model fills the arguments
     config.store.data_dir = dir;
     let ledger = Ledger::default();
     let engine = Engine::builder(config)

@@ -55,7 +55,7 @@ pub async fn ask(
         .instructions("Use the tool. Never guess a number.")
         .example("Where is order 12?", "GetOrder")
         .tool(get.say("en", "Order {{ number }} is in {{ place }}."));
-    let mut config = Config::default(); // no model is configured, so the embedded rules plan
+    let mut config = Config::default(); // no model is configured, so the offline model plans
     config.store.data_dir = dir;
     config.execution.level = Some(ExecutionLevel::Adaptive); // a recovery policy may be asked
     config.execution.policies.attempts = 1; // predefined logic repeats nothing

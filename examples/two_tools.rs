@@ -22,7 +22,7 @@ pub async fn ask(message: &str, dir: std::path::PathBuf) -> Result<Answer, Box<d
         .example("Cancel order 7", "CancelOrder")
         .tool(get.say("en", "Order {{ number }} is in {{ place }}."))
         .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
-    let mut config = Config::default(); // no model is configured, so the embedded rules serve
+    let mut config = Config::default(); // no model is configured, so the offline model serves
     config.store.data_dir = dir;
     let engine = Engine::builder(config).scene(orders.build()?).start().await?;
     let answer = engine.chat(engine.request(message, None)).await?;

@@ -39,7 +39,7 @@ pub trait Planner: Send + Sync {
     /// those of `question.state`. A plan with problems is returned up to `planning.max_retries` times.
     ///
     /// # Errors
-    /// If no plan can be created now. The embedded rules then plan, if allowed, or the run fails with this
+    /// If no plan can be created now. The offline model then plans, if allowed, or the run fails with this
     /// error.
     async fn plan(&self, question: PlannerRequest) -> Result<Plan, Fault>;
 

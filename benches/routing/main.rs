@@ -1,4 +1,4 @@
-//! How long the embedded rules take to make a plan, compared with writing and reading the same question as
+//! How long the offline model takes to make a plan, compared with writing and reading the same question as
 //! JSON, the least that asking a model costs. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 

@@ -1,4 +1,4 @@
-//! Time and model calls of a question to the sample database, with the embedded rules. See `benches/README.md`.
+//! Time and model calls of a question to the sample database, with the offline model. See `benches/README.md`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints its measurements")]
 
 #[path = "../shared/run.rs"]

@@ -58,7 +58,7 @@ struct Count {
 
 impl Count {
     fn print(&self, title: &str) {
-        println!("embedded rules, {title}: {} of {} right, {} wrong", self.right, self.all, self.wrong.len());
+        println!("offline model, {title}: {} of {} right, {} wrong", self.right, self.all, self.wrong.len());
     }
 
     fn has_share(&self, percent: usize) -> bool {

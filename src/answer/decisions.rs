@@ -16,7 +16,7 @@ pub struct AnswerDecision {
     /// The purpose of the question, as in `llm.purposes`: `plan`, `scene`, `continuation`, `answer`, `recovery`, …
     #[schema(value_type = String)]
     pub purpose: Purpose,
-    /// The configured name of the model; `offline` for the embedded rules, `replaced` for a part of the library's user.
+    /// The configured name of the model; `offline` for the offline model, `replaced` for a part of the library's user.
     pub model: String,
     /// The step that it was about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

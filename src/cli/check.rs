@@ -77,7 +77,7 @@ pub struct CheckReport {
 /// A model as it is configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckedModel {
-    /// Its configured name; empty for the embedded rules.
+    /// Its configured name; empty for the offline model.
     pub name: String,
     /// Its configuration on one line.
     pub line: String,
@@ -199,7 +199,7 @@ pub fn unfit_programs(loaded: &LoadedConfig) -> Vec<Finding> {
             place: "planning.maker".to_owned(),
             level,
             code: "check.programs_without_models".to_owned(),
-            message: "no model is configured, and the embedded rules write no programs".to_owned(),
+            message: "no model is configured, and the offline model writes no programs".to_owned(),
             remedy: "configure a model, or set planning.maker = \"scenes\"".to_owned(),
         });
     }
@@ -298,7 +298,7 @@ pub fn unfit_consultations(config: &Config) -> Vec<Finding> {
         findings.push(warning(
             "execution.level",
             "check.level_without_models",
-            "no model is configured: the embedded rules choose the first option of every consultation",
+            "no model is configured: the offline model chooses the first option of every consultation",
             "configure a model, or set execution.level = \"basic\"",
         ));
     }
@@ -332,7 +332,7 @@ fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {
 
 fn models(config: &Config) -> Vec<CheckedModel> {
     if config.llm.models.is_empty() {
-        let line = "offline (embedded rules, no network)".to_owned();
+        let line = "offline (rules in this program, no network)".to_owned();
         return vec![CheckedModel { line, ..CheckedModel::default() }];
     }
     let line = |model: &proscenium::llm::ModelOptions| {
@@ -467,7 +467,7 @@ mod tests {
         Configuration: built-in defaults, flag --data-dir
         Data directory: d
         1 model:
-          offline (embedded rules, no network)
+          offline (rules in this program, no network)
         1 scene:
           Weather: WeatherForecast_Get, AddCity (write)
 

@@ -121,7 +121,7 @@ fn announce<B: Fn(Config) -> Builder>(
 ) -> io::Result<()> {
     let models: Vec<&str> = loaded.config.llm.models.iter().map(|model| model.name.as_str()).collect();
     let models = match args.rules || models.is_empty() {
-        true => "the embedded rules".to_owned(),
+        true => "the offline model".to_owned(),
         false => one_line(&models.join(", ")),
     };
     let times = if args.repeat == 1 { "once".to_owned() } else { format!("{} times", args.repeat) };

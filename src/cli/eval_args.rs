@@ -19,7 +19,7 @@ pub struct EvalArgs {
     /// Only these requests, by id, with the conversations that they are in. May be repeated
     #[arg(long, value_name = "ID")]
     pub only: Vec<String>,
-    /// Use the embedded rules, whatever models are configured
+    /// Use the offline model, whatever models are configured
     #[arg(long)]
     pub rules: bool,
     /// How often each request is executed, for models that vary

@@ -158,7 +158,7 @@ fn then_text(result: ExplainedResult) -> &'static str {
         ExplainedResult::PlanKept => "the unfinished part of the plan stayed as it was",
         ExplainedResult::AskedUser => "the user was asked how to continue",
         ExplainedResult::PutToPerson => "a person is asked what it did",
-        ExplainedResult::EmbeddedRules => "the embedded rules took over",
+        ExplainedResult::EmbeddedRules => "the offline model took over",
         ExplainedResult::AskedAgain => "the question was asked again",
         ExplainedResult::Told => "the user was told, and the step began",
         ExplainedResult::Decided => "a person said what it did",

@@ -80,7 +80,7 @@ fn documents(loaded: &LoadedConfig) -> Result<Vec<FlowDocument>, Failure> {
 pub fn maker_text(maker: PathMaker) -> &'static str {
     match maker {
         PathMaker::Planner => "planned by a model",
-        PathMaker::Rules => "planned by the embedded rules",
+        PathMaker::Rules => "planned by the offline model",
         PathMaker::Learned => "from earlier executions, without a planner",
         PathMaker::Graph => "not planned: the conditions of the graph decide",
     }

@@ -373,7 +373,7 @@ impl Narrator {
             (PlanMaker::Code, _) => " (a program, without a planner)".to_owned(),
             (PlanMaker::Learned, _) => " (from earlier executions, without a planner)".to_owned(),
             (PlanMaker::Fallback, _) => {
-                " (degraded: by the embedded rules, since no model gave one)".to_owned()
+                " (degraded: by the offline model, since no model gave one)".to_owned()
             }
         };
         let steps = if plan.steps.is_empty() {

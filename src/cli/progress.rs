@@ -169,7 +169,7 @@ impl Spinners {
             Event::Planning { .. } => self.run.set_message("planning"),
             Event::ModelAsked { subject, attempt, fallback, .. } => {
                 let again = if *attempt > 0 { format!(" (try {})", attempt + 1) } else { String::new() };
-                let rules = if *fallback { " by the embedded rules" } else { "" };
+                let rules = if *fallback { " by the offline model" } else { "" };
                 match subject.facts() {
                     SubjectFacts { step: Some(step), .. } => self.say(step, narrator, narrator.purpose(step)),
                     SubjectFacts { activity, .. } => {

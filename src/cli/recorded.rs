@@ -322,7 +322,7 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
     journal(events)
 }
 
-/// A plan by the embedded rules after replies that could not be used.
+/// A plan by the offline model after replies that could not be used.
 pub fn degraded_plan() -> Vec<Envelope<Event>> {
     let settings = Settings { max_retries: 0, ..Settings::default() };
     let mut events = queued_with("Che tempo fa a Milano?", settings);

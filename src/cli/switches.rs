@@ -163,7 +163,7 @@ async fn list<W: Write>(
     if states.is_empty() {
         let none = match kind {
             SwitchKind::Model => {
-                "No model is configured: the embedded rules serve, and cannot be switched off."
+                "No model is configured: the offline model serves, and cannot be switched off."
             }
             SwitchKind::Tool => "There are no tools.",
             SwitchKind::Tenant => "There are no tenants.",

@@ -36,7 +36,7 @@ pub(super) fn add(
         return;
     }
     let Some(model) = ModelOptions::from_environment(|name| env.get(name).cloned()) else {
-        let message = "neither a key nor a base URL is set, so the embedded offline model is used";
+        let message = "neither a key nor a base URL is set, so the offline model is used";
         unused(MODEL_VARIABLE, message, "set OPENAI_API_KEY or OPENAI_BASE_URL too");
         return;
     };

@@ -98,7 +98,7 @@ pub struct PlanningConfig {
     pub temperature: f32,
     /// Maximum number of retries of a forced question.
     pub max_retries: u32,
-    /// Whether the embedded rules plan when the models cannot.
+    /// Whether the offline model plans when the models cannot.
     pub fallback_enabled: bool,
     /// Maximum number of steps in one plan.
     pub max_steps: u32,

@@ -179,7 +179,7 @@ pub enum ExplainedResult {
     PlanKept,
     /// A person was asked what the write did.
     PutToPerson,
-    /// The embedded rules answered in place of the models.
+    /// The offline model answered in place of the models.
     EmbeddedRules,
     /// The question was asked again.
     AskedAgain,

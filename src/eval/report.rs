@@ -39,7 +39,7 @@ impl JudgedRequest {
 /// The subject of an evaluation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalSubject {
-    /// The models that could be asked; none: the embedded rules.
+    /// The models that could be asked; none: the offline model.
     pub models: Vec<String>,
     /// How often each request was executed.
     pub repeat: usize,
@@ -53,7 +53,7 @@ impl EvalSubject {
     /// The models in words.
     pub fn models(&self) -> String {
         match self.models.as_slice() {
-            [] => "the embedded rules".to_owned(),
+            [] => "the offline model".to_owned(),
             models => models.join(", "),
         }
     }

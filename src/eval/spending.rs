@@ -28,7 +28,7 @@ impl SpendingLimits {
         Self { cost_usd: limits.into_iter().flatten().reduce(f64::min), ..self }
     }
 
-    /// Checks that models that may cost something cannot be called without an end. The embedded rules cost nothing, and neither
+    /// Checks that models that may cost something cannot be called without an end. The offline model costs nothing, and neither
     /// do models on this machine without a price.
     ///
     /// # Errors
@@ -55,7 +55,7 @@ impl SpendingLimits {
             "models that may cost money would be asked, and nothing limits that: {}",
             names.join(", ")
         );
-        let remedy = "give --max-cost USD or --max-calls N, or --rules for the embedded rules";
+        let remedy = "give --max-cost USD or --max-calls N, or --rules for the offline model";
         Err(EvalError::new("eval.unbounded_cost", message, remedy))
     }
 }

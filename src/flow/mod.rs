@@ -257,7 +257,7 @@ pub struct FlowProblem {
 pub enum PathMaker {
     /// A model.
     Planner,
-    /// The embedded rules.
+    /// The offline model.
     Rules,
     /// Nobody: the full graph is followed by its conditions.
     Graph,

@@ -25,7 +25,7 @@ pub(crate) fn lessons(state: &RunState, catalogue: &Catalogue, event: &Event) ->
 }
 
 /// Returns the lesson of `ending`, the run's last event, about the plan. `None` if there is none: learning is off, a
-/// person, the embedded rules or the conversation influenced the plan, a value cannot be traced, or the tools refused
+/// person, the offline model or the conversation influenced the plan, a value cannot be traced, or the tools refused
 /// for reasons of their own.
 fn lesson(state: &RunState, catalogue: &Catalogue, ending: &Event) -> Option<PlanLesson> {
     if !teaches(state) {

@@ -14,11 +14,11 @@ impl Provider for OfflineModel {
     async fn complete(&self, request: &Request, _: &CallControl) -> Result<Completion, Error> {
         // Asking again would change nothing: a node declares what happens without a model.
         if request.purpose == Purpose::Program {
-            let detail = "the embedded rules write no programs; configure a model";
+            let detail = "the offline model writes no programs; configure a model";
             return Err(Error::new(NAME, ErrorKind::NotConfigured { detail: detail.to_owned() }));
         }
         if request.purpose == Purpose::Node {
-            let detail = "the embedded rules answer no node of a flow; configure a model";
+            let detail = "the offline model answers no node of a flow; configure a model";
             return Err(Error::new(NAME, ErrorKind::NotConfigured { detail: detail.to_owned() }));
         }
         // Called as a method of the type: it is pure, quick and cannot fail.

@@ -1,4 +1,4 @@
-//! The names of the built-in functions that the planner offers to models. The embedded model calls them by these names,
+//! The names of the built-in functions that the planner offers to models. The offline model calls them by these names,
 //! and a scene's tools may not take them.
 
 /// The forced function of the planner.

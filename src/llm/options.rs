@@ -308,7 +308,7 @@ impl Options {
         windows.min().unwrap_or(0)
     }
 
-    /// Returns whether a configured model, and not only the embedded one, may answer for `purpose`.
+    /// Returns whether a configured model, and not only the offline one, may answer for `purpose`.
     pub fn has_model_for(&self, purpose: Purpose) -> bool {
         match self.purposes.get(&purpose) {
             Some(names) => names.iter().any(|name| name != OFFLINE),
@@ -342,7 +342,7 @@ impl Options {
             model.review(index, &mut review);
             let key = format!("llm.models.{index}.name");
             if model.name == OFFLINE {
-                let message = format!("`{key}` = `{OFFLINE}` is the name of the embedded model");
+                let message = format!("`{key}` = `{OFFLINE}` is the name of the offline model");
                 review.add(key, message, "choose another name");
             } else if !model.name.is_empty() && !names.insert(&model.name) {
                 let message = format!("`{key}` = `{}` is the name of an earlier model, too", model.name);

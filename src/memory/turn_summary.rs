@@ -166,7 +166,7 @@ impl TurnSummary {
     ) -> Result<Option<WrittenMemory>, Vec<PlanProblem>> {
         let kind = self.tree.part(part).unwrap_or(SummaryPart::Chunk(0));
         if reply.model == OFFLINE && matches!(kind, SummaryPart::Whole(_)) {
-            // The embedded rules repeat what was said, and cite nothing.
+            // The offline model repeats what was said, and cites nothing.
             return summaries::written_text(reply, mode)
                 .map(|text| Some(WrittenMemory { text, ..WrittenMemory::default() }));
         }

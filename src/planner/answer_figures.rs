@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use crate::language;
 use crate::run::{Outcome, PlanMaker, RunState};
 
-/// The days that the user named, in this request or before it, as read by the embedded rules.
+/// The days that the user named, in this request or before it, as read by the offline model.
 pub(super) fn days_from_people(state: &RunState) -> BTreeSet<Date> {
     let Some(started) = &state.started else { return BTreeSet::new() };
     let context = &started.context;

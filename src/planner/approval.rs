@@ -95,7 +95,7 @@ pub(super) struct ApprovableCall<'a> {
     pub arguments: &'a Value,
     /// How many equal calls of a repeatable tool precede it.
     pub occurrence: u32,
-    /// Whether the embedded rules requested it in place of failed models.
+    /// Whether the offline model requested it in place of failed models.
     pub by_rules: bool,
     /// The failed call whose place it takes.
     pub stands_for: Option<&'a CallState>,

@@ -109,7 +109,7 @@ struct SceneRequest<'a> {
     scene: &'a Scene,
     step: &'a StepState,
     required: &'a RequiredReply,
-    /// Whether the embedded rules reply in place of failed models.
+    /// Whether the offline model replies in place of failed models.
     fallback: bool,
 }
 
@@ -410,7 +410,7 @@ pub(super) struct SceneReplyCall<'a> {
     pub(super) ordinal: u32,
     /// The calls of the same reply that come before it.
     pub(super) before: &'a [RequestedCall],
-    /// Whether the embedded rules requested it in place of failed models.
+    /// Whether the offline model requested it in place of failed models.
     pub(super) fallback: bool,
     /// Whether the scene only asks if the call is wanted.
     pub(super) is_question: bool,

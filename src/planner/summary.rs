@@ -111,7 +111,7 @@ fn outcome(
     })
 }
 
-/// The embedded rules' outcome for a part: sentences of the documents, word for word.
+/// The offline model's outcome for a part: sentences of the documents, word for word.
 fn outcome_by_rules(
     state: &RunState,
     source: &SummarisedText,

@@ -469,7 +469,7 @@ fn describe_action(action: &Action) -> String {
                     format!("the question of consultation {consultation} to voter {voter}")
                 }
             };
-            if *fallback { format!("{what} to the embedded rules") } else { what }
+            if *fallback { format!("{what} to the offline model") } else { what }
         }
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
         Action::Take { version } => format!("validating the supplied plan {version}"),

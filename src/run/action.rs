@@ -25,7 +25,7 @@ pub enum Action {
         subject: Subject,
         /// 0, then the number of the repair.
         attempt: u32,
-        /// Whether to ask the embedded rules instead of the configured models.
+        /// Whether to ask the offline model instead of the configured models.
         fallback: bool,
     },
     /// Look for plans of earlier executions, and append `plan_recalled`.

@@ -8,7 +8,7 @@ use super::event::Usage;
 /// their usages add up to the event's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The configured name of the model; `offline` for the embedded rules.
+    /// The configured name of the model; `offline` for the offline model.
     pub model: String,
     /// The purpose of the question, as `llm.purposes` names it: `plan`, `scene`, …
     #[serde(default)]

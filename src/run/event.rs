@@ -169,7 +169,7 @@ pub enum Event {
         subject: Subject,
         /// 0 for the first attempt, then the number of the repair.
         attempt: u32,
-        /// Whether the embedded rules are asked in place of the configured models.
+        /// Whether the offline model is asked in place of the configured models.
         fallback: bool,
         /// SHA-256 of the canonical request, in hex.
         prompt_hash: String,

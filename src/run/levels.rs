@@ -75,11 +75,11 @@ impl RunState {
         match subject {
             Subject::Node { step } if self.asks_in(step) => Fault::new(
                 "llm.not_configured",
-                "no model is configured for nodes of flows and steps without a tool, and the embedded rules execute none",
+                "no model is configured for nodes of flows and steps without a tool, and the offline model executes none",
             ),
             Subject::Program { step } if self.asks_in(step) => Fault::new(
                 "llm.not_configured",
-                "no model is configured for programs, and the embedded rules write none",
+                "no model is configured for programs, and the offline model writes none",
             ),
             _ => level_fault(),
         }

@@ -663,7 +663,7 @@ impl RunState {
                     error: if asks { self.unanswered_fault() } else { level_fault() },
                 };
             }
-            // The embedded rules answered in place of the models: less than was requested, but an answer.
+            // The offline model answered in place of the models: less than was requested, but an answer.
             if asks { RunStatus::Partial } else { RunStatus::Completed }
         } else {
             RunStatus::Completed
@@ -673,7 +673,7 @@ impl RunState {
 }
 
 impl RunState {
-    /// The answer to a request without steps, if the embedded rules worded it or no model did.
+    /// The answer to a request without steps, if the offline model worded it or no model did.
     fn unplanned_answer(&self) -> Option<&FinalAnswer> {
         let asks = self.may().asks_models;
         let counts = |a: &&FinalAnswer| a.degraded || (!asks && a.text.trim().is_empty());

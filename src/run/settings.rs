@@ -17,7 +17,7 @@ pub struct Settings {
     pub max_retries: u32,
     /// Maximum number of replans after the first plan.
     pub max_replans: u32,
-    /// Whether the embedded rules may plan when the models fail.
+    /// Whether the offline model may plan when the models fail.
     pub fallback_enabled: bool,
     /// Whether the continuation check carries the answer.
     pub answer_with_check: bool,

@@ -483,7 +483,7 @@ impl RunState {
         self.status.reported_plan_status(self.plan_status)
     }
 
-    /// Returns whether the embedded rules made the plan that added `step` in place of failed models.
+    /// Returns whether the offline model made the plan that added `step` in place of failed models.
     pub fn is_planned_by_rules(&self, step: u32) -> bool {
         let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
         version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == PlanMaker::Fallback)

@@ -84,7 +84,7 @@ impl RunState {
     }
 
     /// Returns what is due for a question about a part of a summary. If no model may be asked, or the models failed too
-    /// often, the embedded rules are asked.
+    /// often, the offline model is asked.
     pub(super) fn due_summary(&self, subject: Subject, by_rules: bool) -> DueQuestion {
         let begins = self.tries(subject).is_empty();
         if begins && (by_rules || !self.may_ask(subject)) && self.settings().fallback_enabled {
@@ -107,7 +107,7 @@ impl RunState {
         self.tries.range(all).flat_map(|(_, calls)| calls).filter_map(|call| self.asks.get(call))
     }
 
-    /// Returns whether the models failed at so many parts of a summary that the rest is left to the embedded rules.
+    /// Returns whether the models failed at so many parts of a summary that the rest is left to the offline model.
     pub(super) fn summary_model_fails(&self, owner: SummaryOwner) -> bool {
         let work = self.summary_work(owner);
         work.is_some_and(|work| work.failures >= MAX_FAILURES) && self.settings().fallback_enabled

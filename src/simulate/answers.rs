@@ -196,7 +196,7 @@ fn node_reply(nodes: NodeReply, asked: &NodeTask) -> Result<Reply, RefusedReques
     let Some(result) = nodes(&asked.node, &asked.task) else {
         let name = if asked.node.is_empty() { "without a name" } else { asked.node.as_str() };
         return Err(RefusedRequest::unsupported(format!(
-            "the embedded rules have no reply for the node {name} of a flow. Where it declares a `fallback`, the server \
+            "the offline model has no reply for the node {name} of a flow. Where it declares a `fallback`, the server \
              executes that; to have it answered, use a real model"
         )));
     };

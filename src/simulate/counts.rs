@@ -39,7 +39,7 @@ pub(super) enum Rejection {
     Overloaded,
     /// It was no request of the protocol.
     Invalid,
-    /// The embedded rules answer no such question.
+    /// The offline model answers no such question.
     Unsupported,
 }
 

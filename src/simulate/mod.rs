@@ -1,4 +1,4 @@
-//! A simulated model: a server of the OpenAI protocol that answers by the embedded rules ([`crate::llm::offline`]),
+//! A simulated model: a server of the OpenAI protocol that answers by the rules of the offline model ([`crate::llm::offline`]),
 //! with latencies and faults from a [`Profile`]. It is for tests of load and of failures, without a model and its costs.
 //!
 //! What it answers depends on the request alone; which fault a request meets on the request, the seed and how often it

@@ -1,4 +1,4 @@
-//! Reads a request of the OpenAI protocol back into a question that the embedded rules answer.
+//! Reads a request of the OpenAI protocol back into a question that the offline model answers.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -59,7 +59,7 @@ pub(super) struct QuestionFacts {
 /// A request, as it was read.
 #[derive(Debug)]
 pub(super) struct WireQuestion {
-    /// For the embedded rules.
+    /// For the offline model.
     pub(super) request: Request,
     /// The facts that its fate depends on.
     pub(super) facts: QuestionFacts,
@@ -98,7 +98,7 @@ impl RefusedRequest {
         Self { status: 400, code: "simulate.request", message: message.into() }
     }
 
-    /// The embedded rules do not answer it.
+    /// The offline model does not answer it.
     pub(super) fn unsupported(message: impl Into<String>) -> Self {
         Self { status: 400, code: "simulate.unsupported", message: message.into() }
     }
@@ -153,7 +153,7 @@ struct AskedFunction {
 /// Reads the body of `POST /v1/chat/completions`.
 ///
 /// # Errors
-/// `simulate.request`: it is not of the protocol. `simulate.unsupported`: the embedded rules answer no such question.
+/// `simulate.request`: it is not of the protocol. `simulate.unsupported`: the offline model answers no such question.
 pub(super) fn read(body: &[u8]) -> Result<WireQuestion, RefusedRequest> {
     let mut reader = serde_json::Deserializer::from_slice(body);
     let chat: AskedChat = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -183,7 +183,7 @@ pub(super) fn read(body: &[u8]) -> Result<WireQuestion, RefusedRequest> {
     let kind = purpose(&tools, data);
     if kind == Some(Purpose::Program) {
         return Err(RefusedRequest::unsupported(
-            "the embedded rules write no programs: use a real model, or `planning.maker = \"scenes\"`",
+            "the offline model writes no programs: use a real model, or `planning.maker = \"scenes\"`",
         ));
     }
     let section = |name: &str| sections::get(data, name).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Summaries of documents of our own making with known facts: flat beside hierarchical, with the embedded rules and with a
+//! Summaries of documents of our own making with known facts: flat beside hierarchical, with the offline model and with a
 //! scripted model that makes mistakes. `cargo test --lib summary::tests -- --nocapture` prints the table.
 
 use std::collections::HashSet;
@@ -79,7 +79,7 @@ fn source(text: &str, fact: &QuotedFact) -> CitedText {
     CitedText { text: shown.to_owned(), around: Default::default() }
 }
 
-/// The embedded rules.
+/// The offline model.
 struct Rules;
 
 impl Summariser for Rules {
@@ -246,7 +246,7 @@ fn known_facts_are_in_the_summary_and_no_number_is_invented() {
     let (erring, careful) = (Erring { verified: false }, Erring { verified: true });
     type Make<'m> = &'m dyn Fn(&Sample) -> Told;
     let makes: [(&str, Make<'_>); 4] = [
-        ("embedded rules", &|sample| by_tree(&Rules, &sample.text, &sample.language, 4_000)),
+        ("offline model", &|sample| by_tree(&Rules, &sample.text, &sample.language, 4_000)),
         ("erring model, flat", &|sample| flat(&erring, &sample.text, &sample.language, window)),
         ("erring model, flat and verified", &|sample| flat(&careful, &sample.text, &sample.language, window)),
         ("erring model, hierarchical", &|sample| by_tree(&careful, &sample.text, &sample.language, 4_000)),

@@ -11,7 +11,7 @@ pub(super) const MODEL: &[f64] = &[
 /// A tool call. There is a series for each bucket of each tool.
 pub(super) const TOOL: &[f64] =
     &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
-/// A whole request, from half a millisecond; the finest where embedded rules or nearby models answer, and where users
+/// A whole request, from half a millisecond; the finest where the offline model or nearby models answer, and where users
 /// wait.
 pub(super) const REQUEST: &[f64] = &[
     0.000_5, 0.001, 0.002, 0.003, 0.005, 0.007_5, 0.01, 0.015, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0,

@@ -49,7 +49,7 @@ struct SceneLabels {
 }
 
 impl LabelNames {
-    /// The names of these scenes with their tools, of these models and of the embedded rules. No tenant has a label
+    /// The names of these scenes with their tools, of these models and of the offline model. No tenant has a label
     /// of its own.
     pub fn new(catalogue: &Catalogue, models: &[String]) -> Self {
         let mut lists = LabelNamesBuilder {

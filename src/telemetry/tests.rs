@@ -471,7 +471,7 @@ fn configuration_changes_never_exceed_the_series_limit() {
     // One extra each for `other`.
     assert_eq!(sizes, [MAX_SCENES, MAX_TOOLS, MAX_MODELS].map(|max| max + 1));
     assert_eq!(book.values("scene").len(), MAX_SCENES + 1);
-    // The embedded rules and the initial model are on the list but were not called.
+    // The offline model and the initial model are on the list but were not called.
     assert_eq!(book.values("model").len(), MAX_MODELS - 2 + 1);
     let room = MAX_MODELS - 2;
     book.shows(&format!(

@@ -106,9 +106,12 @@ fn all_configuration_and_scene_errors_are_reported_at_once() {
 fn valid_setup_is_reported_with_what_was_found() {
     let ran = Workspace::bare().run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    for expected in
-        ["offline (embedded rules, no network)", "4 scenes:", "MakeRequest (write)", "Nothing is wrong."]
-    {
+    for expected in [
+        "offline (rules in this program, no network)",
+        "4 scenes:",
+        "MakeRequest (write)",
+        "Nothing is wrong.",
+    ] {
         assert!(ran.out.contains(expected), "no {expected:?} in {}", ran.out);
     }
 }

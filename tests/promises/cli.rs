@@ -101,7 +101,7 @@ fn json_flag_prints_only_the_complete_answer_document() {
     assert_eq!(answer["metadata"]["planned_execution_path"], json!(["Weather", "VacationManagement"]));
     assert_eq!(answer["metadata"]["current_path_index"], 2);
     let first = json!({"purpose": "plan", "model": "offline", "version": 1});
-    assert_eq!(answer["metadata"]["decisions"][0], first, "the embedded rules are named");
+    assert_eq!(answer["metadata"]["decisions"][0], first, "the offline model is named");
     let ok = |tool: &str| (tool.to_owned(), "ok".to_owned());
     assert_eq!(calls(&answer), [ok("WeatherForecast_Get"), ok("MakeRequest")]);
 }

@@ -45,7 +45,7 @@ const ZERO: [(&str, &str); 13] = [
 const UNSEEN: [(&str, &str); 8] = [
     (
         "proscenium_plans_total kind=fallback",
-        "the embedded rules do not plan here, so that requests without a plan are seen",
+        "the offline model does not plan here, so that requests without a plan are seen",
     ),
     ("proscenium_plan_quality_ratio_sum outcome=needs_input", "nobody is asked for more"),
     ("proscenium_plan_quality_ratio_count outcome=needs_input", "nobody is asked for more"),

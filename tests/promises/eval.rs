@@ -1,4 +1,4 @@
-//! The labelled requests of `tests/eval`, executed with the embedded rules: how many are executed as labelled. CI prints
+//! The labelled requests of `tests/eval`, executed with the offline model: how many are executed as labelled. CI prints
 //! the report. `proscenium eval tests/eval/FILE.yaml --only ID` shows one of them.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! `proscenium eval`: labelled requests executed by the real program, with the embedded rules.
+//! `proscenium eval`: labelled requests executed by the real program, with the offline model.
 
 use std::path::Path;
 
@@ -51,11 +51,11 @@ fn labelled_requests_are_executed_reported_and_compared() {
     let reports = ["--repeat", "2", "--json", "run.json", "--junit", "run.xml"];
     let first = eval(&workspace, &reports);
     assert_eq!(first.status, 1, "{first:#?}");
-    assert!(first.err.contains("3 requests, each 2 times, with the embedded rules"), "{first:#?}");
+    assert!(first.err.contains("3 requests, each 2 times, with the offline model"), "{first:#?}");
     assert!(first.out.contains("- mislabelled (labels.yaml:17), right in 0 of 2 executions"), "{first:#?}");
     assert!(first.out.contains("FAULT wrong_scenes: expected: VacationManagement takes part"), "{first:#?}");
     assert!(
-        first.out.contains("3 requests x 2 with the embedded rules, $0.0000\nright: 66.7% ("),
+        first.out.contains("3 requests x 2 with the offline model, $0.0000\nright: 66.7% ("),
         "{first:#?}"
     );
     let read = |file: &str| std::fs::read_to_string(workspace.path().join(file)).unwrap();

@@ -86,7 +86,7 @@ fn path_of_a_request_is_printed_without_executing_it() {
     ## Step 1: outing
     Input: Is it a good day for an outing?
 
-    Path of step 1 through outing (planned by the embedded rules):
+    Path of step 1 through outing (planned by the offline model):
       1. forecast
       2. advise
     ");
@@ -160,7 +160,7 @@ fn progress_explanation_and_flowchart_name_the_nodes() {
     let ran = workspace.run(&["chat", "--flow", "outing", "--state", STATE, ASK]);
     assert_eq!((ran.status, ran.problems().as_str()), (0, ""), "{ran:?}");
     for expected in [
-        "step 1 outing: path forecast → advise (planned by the embedded rules)",
+        "step 1 outing: path forecast → advise (planned by the offline model)",
         "step 1 outing, forecast: WeatherForecast_Get: ",
         "step 1 outing, advise: completed (",
         "step 1 outing: skipped greet",

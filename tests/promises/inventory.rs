@@ -1,4 +1,4 @@
-//! A shop's stock: kept by the embedded rules without a model, and changed by programs whose changes are staged.
+//! A shop's stock: kept by the offline model, and changed by programs whose changes are staged.
 
 use std::path::Path;
 

@@ -462,7 +462,7 @@ async fn each_purpose_has_its_own_models() {
 }
 
 #[tokio::test]
-async fn fallback_and_empty_configuration_use_the_embedded_rules() {
+async fn fallback_and_empty_configuration_use_the_offline_model() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let never = CancellationToken::new();
     let error = gateway(llm.options()).complete(&caller(), &question(), true, &never).await.unwrap_err();

@@ -137,7 +137,7 @@ fn document(name: &str, document: &Value) -> String {
     }
 }
 
-/// The text of a scripted model's answer. The texts of the embedded rules may change.
+/// The text of a scripted model's answer. The texts of the offline model may change.
 fn answer(document: &Value) -> String {
     let shipped = ["Weather", "VacationManagement"];
     let with_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());

@@ -42,7 +42,7 @@ const MODEL: [Cut; 20] = [
 /// An OpenAI request whose client sends the conversation and instructions.
 const TOLD_BY_ITS_CLIENT: &str = "told-by-its-client";
 
-/// Requests to the embedded rules.
+/// Requests to the offline model.
 const RULES: [Cut; 6] = [
     ("rules-a-plan-not-read", MAIN, "after:model_replied", 0),
     ("rules-before-a-write", MAIN, "before:tool_started", 1),
@@ -60,7 +60,7 @@ const RULES: [Cut; 6] = [
 /// Journals interrupted after a decision or a failure.
 const LATER: [&str; 4] = ["an-approved-call", "undoing", "reopened", "an-approved-plan"];
 
-/// Every interrupted journal with the port of its backend; `None` for the embedded rules.
+/// Every interrupted journal with the port of its backend; `None` for the offline model.
 pub fn cut_off() -> Vec<(&'static str, Option<u16>)> {
     let model = MODEL.iter().map(|cut| cut.0).chain(LATER).map(|name| (name, Some(CUT_PORT)));
     model.chain(RULES.iter().map(|cut| (cut.0, None))).collect()
@@ -256,7 +256,7 @@ async fn with_model() -> ReleaseFixture {
     fixture
 }
 
-/// The same with the embedded rules and the shipped scenes.
+/// The same with the offline model and the shipped scenes.
 async fn with_rules() -> ReleaseFixture {
     let fixture = ReleaseFixture::with_rules();
     let server = fixture.serve(&[]);

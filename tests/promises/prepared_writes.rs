@@ -1,5 +1,5 @@
 //! The arguments that a plan shows for its writes are used, and so are the approver's edits, with the
-//! embedded rules and without a key or a network.
+//! offline model and without a key or a network.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Models that cannot be used: depending on the configuration, embedded rules replace them and never write,
+//! Models that cannot be used: depending on the configuration, the offline model replaces them and never writes,
 //! or the request is refused with a clear error. Completed work is reported in either case.
 
 use proscenium::plan::StepStatus;

@@ -229,7 +229,7 @@ async fn alternative_is_called_where_a_model_chooses_it() {
 }
 
 #[tokio::test]
-async fn embedded_rules_choose_the_first_option() {
+async fn offline_model_chooses_the_first_option() {
     let llm = rules().start();
     let set = |setup: Setup| one_attempt(setup).set("llm.purposes.recovery", "[\"offline\"]");
     let world = World::of_model(llm, Some("adaptive"), None, "", (failing, set)).await;

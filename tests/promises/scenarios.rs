@@ -1,5 +1,5 @@
 //! Every request of `tests/scenarios/multi-scene.yaml` with everything a user would check afterwards: with
-//! the embedded rules, and with a sensible model over the OpenAI protocol.
+//! the offline model, and with a sensible model over the OpenAI protocol.
 
 use std::collections::BTreeSet;
 
@@ -342,7 +342,7 @@ fn assert_in_order(finished: &FinishedRun, first: &str, second: &str) {
 
 macro_rules! scenarios {
     ($($id:literal => $name:ident,)*) => {
-        mod with_the_embedded_rules {
+        mod with_the_offline_model {
             $(#[tokio::test] async fn $name() { super::play_scenario($id, false).await; })*
         }
 

@@ -131,7 +131,7 @@ async fn score(setup: impl Fn(&str) -> Setup, files: &SampleFiles) -> Score {
 
 async fn rules_are_right(files: &SampleFiles, engine: &str) {
     let score = score(|today| files.setup(Setup::offline(), today), files).await;
-    let right = score.print(&format!("embedded rules on {engine}"));
+    let right = score.print(&format!("offline model on {engine}"));
     assert!(score.wrong.is_empty(), "wrong but confident: {:?}", score.wrong);
     // A sample says less about the share.
     assert!(right >= MIN_RIGHT || step(files) > 1, "{right} % right");

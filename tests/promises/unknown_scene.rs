@@ -1,5 +1,5 @@
 //! A scene of an unknown domain, loaded from a folder: its requests are routed, planned, filled in and
-//! answered by the embedded rules, alone and together with the weather.
+//! answered by the offline model, alone and together with the weather.
 
 use std::cell::RefCell;
 use std::fmt::Debug;

@@ -9,7 +9,7 @@ WEATHER = "Che tempo fa a Milano?"
 
 @pytest.fixture(scope="module")
 def server():
-    """A server with the embedded model."""
+    """A server with the offline model."""
     with Server() as server:
         yield server
 

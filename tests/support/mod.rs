@@ -101,7 +101,7 @@ pub fn size(usual: usize) -> usize {
     std::env::var("SOAK").ok().and_then(|size| size.parse().ok()).unwrap_or(usual)
 }
 
-/// Takes the place of the embedded rules and fails every call, for tests of what precedes them.
+/// Takes the place of the offline model and fails every call, for tests of what precedes them.
 pub struct NoModel;
 
 #[async_trait]
@@ -111,6 +111,6 @@ impl Provider for NoModel {
     }
 
     async fn complete(&self, _: &Request, _: &CallControl) -> Result<Completion, Error> {
-        Err(Error::new("none", ErrorKind::NotConfigured { detail: "this test has no embedded rules".into() }))
+        Err(Error::new("none", ErrorKind::NotConfigured { detail: "this test has no offline model".into() }))
     }
 }

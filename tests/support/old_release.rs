@@ -47,7 +47,7 @@ pub struct ReleaseFixture {
 }
 
 impl ReleaseFixture {
-    /// The shipped scenes without a model: the embedded rules serve.
+    /// The shipped scenes without a model: the offline model serves.
     pub fn with_rules() -> Self {
         Self {
             workspace: Workspace::new(),

@@ -172,7 +172,7 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     runs
 }
 
-/// A run whose scenes are ranked by embeddings. The embedded rules plan and answer.
+/// A run whose scenes are ranked by embeddings. The offline model plans and answers.
 async fn ranked_run() -> Events {
     let vectors = embeddings::server();
     let setup = Setup::offline()

@@ -44,7 +44,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Without a model: the embedded rules serve.
+    /// Without a model: the offline model serves.
     pub fn offline() -> Self {
         let setup = Self {
             env: BTreeMap::new(),

@@ -71,10 +71,10 @@ fn question_to_the_user_is_shown_where_it_came_up() {
 }
 
 #[test]
-fn a_plan_by_the_embedded_rules_says_so() {
+fn a_plan_by_the_offline_model_says_so() {
     insta::assert_snapshot!(plain(&recorded::degraded_plan()), @r#"
     model: a reply that cannot be used: step 1: there is no scene "Wether"; scenes are Weather (and 1 more problem)
-    plan: 1 step (degraded: by the embedded rules, since no model gave one)
+    plan: 1 step (degraded: by the offline model, since no model gave one)
       1. Weather: Weather in Milan
     step 1 Weather: started
     step 1 Weather: completed

@@ -74,7 +74,7 @@ pub enum Origin<'a> {
         subject: Subject,
         /// 0, then the number of the repair.
         attempt: u32,
-        /// Whether the embedded rules are asked.
+        /// Whether the offline model is asked.
         fallback: bool,
         /// SHA-256 of the prompt, in hex.
         prompt_hash: &'a str,

@@ -205,7 +205,7 @@ pub enum PlanMaker {
     Learned,
     /// Nobody: the plan is one step, for which a model writes a program.
     Code,
-    /// The embedded rules, after the models failed: never writes without a person's approval.
+    /// The offline model, after the models failed: never writes without a person's approval.
     Fallback,
     /// A person.
     Person,

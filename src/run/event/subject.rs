@@ -172,7 +172,7 @@ impl Subject {
         }
     }
 
-    /// Returns whether the embedded rules are asked when no model answers. Without them, predefined logic decides, or the
+    /// Returns whether the offline model is asked when no model answers. Without it, predefined logic decides, or the
     /// function that a node declares, and no program is written.
     pub fn has_fallback(self) -> bool {
         !matches!(

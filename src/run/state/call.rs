@@ -17,7 +17,7 @@ pub struct CallState {
     pub scene: String,
     /// The requested call.
     pub requested: RequestedCall,
-    /// Whether the embedded rules requested it in place of failed models: it may not write.
+    /// Whether the offline model requested it in place of failed models: it may not write.
     pub fallback: bool,
     /// Its status.
     pub status: CallStatus,

@@ -23,7 +23,7 @@ pub struct Ask {
     pub subject: Subject,
     /// 0, then the number of the repair.
     pub attempt: u32,
-    /// Whether the embedded rules were asked instead of the models.
+    /// Whether the offline model was asked instead of the models.
     pub fallback: bool,
     /// Its status.
     pub status: AskStatus,
@@ -76,7 +76,7 @@ pub(in crate::run) enum DueQuestion {
     Read(u32),
     Ask {
         attempt: u32,
-        /// Whether the embedded rules are asked.
+        /// Whether the offline model is asked.
         fallback: bool,
     },
     /// All attempts failed.
@@ -112,12 +112,12 @@ impl RunState {
     }
 
     /// Returns what to do about the question on `subject`: at most `retries` repairs, then the
-    /// embedded rules once if the settings allow it, then give up.
+    /// offline model once if the settings allow it, then give up.
     pub(in crate::run) fn due_question(&self, subject: Subject, retries: u32) -> DueQuestion {
         let tries = self.tries(subject);
         let tried = || tries.iter().filter_map(|call| self.asks.get(call));
         let Some(last) = tries.last().and_then(|call| self.asks.get(call).map(|ask| (*call, ask))) else {
-            // At `basic`, the embedded rules answer a request that needs no scene.
+            // At `basic`, the offline model answers a request that needs no scene.
             return match (self.may_ask(subject), subject) {
                 (true, _) => DueQuestion::Ask { attempt: 0, fallback: false },
                 (false, Subject::Answer) if self.settings().fallback_enabled => {

@@ -640,7 +640,7 @@ impl RunChecker {
             self.consulted.insert((consultation, voter));
             let max = self.settings.consultations.max_per_run as usize;
             assert!(self.consulted.len() <= max, "a consultation too many");
-            assert!(!fallback, "the embedded rules are consulted");
+            assert!(!fallback, "the offline model is consulted");
         }
         if let Subject::Scene { .. } = subject {
             assert!(round < self.settings.max_rounds, "a question after the last round");

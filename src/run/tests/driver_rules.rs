@@ -36,7 +36,7 @@ fn takeover_charges_questions_and_names_writes_in_flight() {
         attempts: vec![],
     });
     let Some(Action::Ask { call, subject, attempt, fallback }) = run.state.next().first().cloned() else {
-        panic!("the embedded rules are asked: {:?}", run.state.next())
+        panic!("the offline model is asked: {:?}", run.state.next())
     };
     let reserved = AskReservation { model: "main".to_owned(), purpose: "plan".to_owned(), nano_usd: 700 };
     let (prompt_hash, reserved) = (String::new(), Some(reserved));

@@ -83,7 +83,7 @@ impl PlanMetrics {
             made: book.count(
                 "plans_total",
                 "Plans of runs that ended, by kind (scene; learned: from earlier executions, \
-                 without a planner; fallback: made by the embedded rules instead of models; \
+                 without a planner; fallback: made by the offline model instead of the configured models; \
                  none: nothing to execute) and outcome (needs_input: the user is asked for more; not_made: no plan could be \
                  made). For a run resumed after its \
                  end, the plans made since are counted at its next end.",
@@ -209,7 +209,7 @@ impl StepMetrics {
             )?,
             flow_paths: book.count(
                 "flow_paths_total",
-                "Paths through flows, by what planned them (planner: a model; rules: the embedded rules; learned: earlier \
+                "Paths through flows, by what planned them (planner: a model; rules: the offline model; learned: earlier \
                  executions; graph: nothing, so the conditions of the graph decide).",
                 ["flow", "planned_by"],
                 [names.scene_axis.clone(), PathMaker::axis()],

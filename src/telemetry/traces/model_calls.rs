@@ -88,7 +88,7 @@ impl TraceFold {
     /// Adds the attributes of the model that was asked.
     fn say_model(&self, span: &mut OpenSpan, operation: &str, model: &str) {
         let server = self.options.models.get(model);
-        // The conventions use this name for any server that speaks the protocol of OpenAI. The embedded rules, and
+        // The conventions use this name for any server that speaks the protocol of OpenAI. The offline model, and
         // parts that replace a model, are in this process.
         let is_remote = !model.is_empty() && model != OFFLINE && model != Reply::REPLACED_MODEL;
         span.set_word("gen_ai.provider.name", if is_remote { "openai" } else { "proscenium" });
