@@ -153,7 +153,7 @@ mod filter {
         if let Some(statm) = statm.and_then(|statm| u64::try_from(statm).ok()) {
             rules.insert(libc::SYS_pread64, vec![equal(0, statm)?]);
         }
-        // ProcessMemory that can be executed is not to be had.
+        // No memory can be made executable.
         let executable = u64::from(libc::PROT_EXEC.unsigned_abs());
         let not_executable = || masked(2, executable, 0);
         rules.insert(libc::SYS_mmap, vec![not_executable()?]);
