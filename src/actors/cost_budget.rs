@@ -8,8 +8,6 @@
 //!
 //! Where no budget is limited, a reservation is granted without asking, and the actor is only notified.
 
-mod granted;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
@@ -25,13 +23,11 @@ use tokio::sync::oneshot;
 use super::supervised::{Behavior, Mailbox, MailboxError, SupervisionOptions};
 use crate::llm::budget::{
     self, AccountBalance, AccountKey, Budget, BudgetError, BudgetRefusal, BudgetReport, BudgetReturns,
-    BudgetScope, Hold, Ledger, Reservation,
+    BudgetScope, Granted, Hold, Ledger, Reservation, Spending,
 };
 use crate::llm::{Caller, GuardUnavailable};
 use crate::mutex::lock;
-use crate::run::TenantId;
 use crate::telemetry::{Component, ServerMetrics};
-use granted::Granted;
 
 /// The delay between attempts to read the spending from the journal, and the time that one may take.
 const READ_RETRY: Duration = Duration::from_millis(250);
@@ -45,24 +41,6 @@ pub struct Options {
     pub now: Arc<dyn Fn() -> Zoned + Send + Sync>,
     /// Records depth, waiting times and restarts.
     pub metrics: ServerMetrics,
-}
-
-/// The spending of a tenant, in nano-USD.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TenantSpending {
-    /// Ever.
-    pub total: u64,
-    /// Of that, today.
-    pub today: u64,
-}
-
-/// The spending of all tenants according to the journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spending {
-    /// The day of which [`TenantSpending::today`] is the sum.
-    pub day: Date,
-    /// By tenant.
-    pub tenants: BTreeMap<TenantId, TenantSpending>,
 }
 
 /// Reads the spending from the journal, everything appended before included; an error's text says why not.
@@ -394,7 +372,7 @@ impl Behavior for CostBudget {
         let sums = [BudgetScope::Tenant, BudgetScope::Day];
         let is_summed = sums.iter().any(|scope| limits.limit_usd(*scope).is_some());
         let nothing = Spending { day: (self.now)().date(), tenants: BTreeMap::new() };
-        shared.granted().recorded_late.get_or_insert_default();
+        shared.granted().collect_late_records();
         Some(Box::pin(async move {
             tokio::time::sleep(delay).await;
             let read = match shared.source.get().filter(|_| is_summed) {

@@ -7,10 +7,10 @@ use tokio::runtime;
 
 use super::builder::{StartError, start_fault};
 use crate::actors::clock::EngineClock;
-use crate::actors::cost_budget::{self, Spending, SpendingSource, TenantSpending};
+use crate::actors::cost_budget::{self, SpendingSource};
 use crate::actors::{journal, rate_limiter, response_cache};
 use crate::config::Config;
-use crate::llm::budget::{self, Budget, SpendingCap};
+use crate::llm::budget::{self, Budget, Spending, SpendingCap, TenantSpending};
 use crate::llm::{DisabledModels, Guards};
 use crate::store::Store;
 use crate::telemetry::ServerMetrics;

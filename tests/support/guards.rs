@@ -24,7 +24,7 @@ pub fn cost_budget(limits: &budget::Options) -> Arc<dyn Budget> {
         now: Arc::new(|| Zoned::now().with_time_zone(TimeZone::UTC)),
         metrics: ServerMetrics::default(),
     });
-    budget.start(runtime(), Box::new(|| Box::pin(async { Ok(cost_budget::Spending::default()) })));
+    budget.start(runtime(), Box::new(|| Box::pin(async { Ok(budget::Spending::default()) })));
     Arc::new(budget)
 }
 

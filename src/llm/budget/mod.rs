@@ -1,10 +1,11 @@
 //! Money: reserved before an attempt at a model and settled after it, so that calls in progress at the same
 //! time cannot overshoot a budget together.
 //!
-//! [`Budget`] is what the gateway needs of it; the actor `CostBudget` implements it over the [`Ledger`], which
-//! has the rules. Settling and releasing are one-way: they can happen in a destructor.
+//! [`Budget`] is what the gateway needs of it; the actor `CostBudget` implements it over the [`Ledger`] and what
+//! was [`Granted`], which have the rules. Settling and releasing are one-way: they can happen in a destructor.
 
 mod cap;
+mod granted;
 mod ledger;
 mod options;
 
@@ -16,6 +17,8 @@ use super::Caller;
 use super::guards::GuardUnavailable;
 
 pub use cap::SpendingCap;
+pub(crate) use granted::Granted;
+pub use granted::{Spending, TenantSpending};
 pub(crate) use ledger::Ledger;
 pub use ledger::{AccountBalance, AccountKey, BudgetRefusal, BudgetScope, BudgetStats};
 pub use options::Options;

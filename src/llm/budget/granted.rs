@@ -1,38 +1,56 @@
-//! The grants of the budget's actor, as its handles keep them: open reservations, held accounts, and charges that are not in
-//! the journal yet. A new actor fills its ledger from it.
+//! What was granted: open reservations, held accounts, and charges that are not in the journal yet. Together with the
+//! spending of the journal, it fills a new [`Ledger`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use jiff::civil::Date;
 
-use super::Spending;
-use crate::llm::budget::{AccountKey, Ledger};
+use super::{AccountKey, Ledger};
+use crate::run::TenantId;
 
 /// Maximum number of accounts without holders that are kept for charges that are not in the journal.
 const MAX_UNHELD: usize = 4_096;
 
-/// The actor's grants and their cost, for a new actor.
+/// The spending of a tenant, in nano-USD.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TenantSpending {
+    /// Ever.
+    pub total: u64,
+    /// Of that, today.
+    pub today: u64,
+}
+
+/// The spending of all tenants according to the journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Spending {
+    /// The day of which [`TenantSpending::today`] is the sum.
+    pub day: Date,
+    /// By tenant.
+    pub tenants: BTreeMap<TenantId, TenantSpending>,
+}
+
+/// The grants and their cost, apart from the ledger that granted them.
 #[derive(Debug, Default)]
-pub(super) struct Granted {
+pub(crate) struct Granted {
     reservations: HashMap<u64, OpenReservation>,
-    pub(super) accounts: HashMap<AccountKey, HeldAccount>,
+    accounts: HashMap<AccountKey, HeldAccount>,
     last_id: u64,
     /// Accounts without holders, whose charges the journal does not have yet; the oldest first.
     unheld: VecDeque<AccountKey>,
-    /// While the actor reads the journal: amounts recorded meanwhile.
-    pub(super) recorded_late: Option<Vec<(AccountKey, u64)>>,
+    /// While the journal is being read: amounts recorded meanwhile.
+    recorded_late: Option<Vec<(AccountKey, u64)>>,
 }
 
 #[derive(Debug)]
-pub(super) struct OpenReservation {
-    pub(super) accounts: Arc<[AccountKey]>,
-    pub(super) amount: u64,
+pub(crate) struct OpenReservation {
+    pub(crate) accounts: Arc<[AccountKey]>,
+    pub(crate) amount: u64,
 }
 
 /// An account of a run or conversation.
 #[derive(Debug, Default)]
-pub(super) struct HeldAccount {
+struct HeldAccount {
     holders: u32,
     spent: u64,
     /// Charges to its run or conversation that are not in the journal. Negative between the record of a charge
@@ -42,21 +60,21 @@ pub(super) struct HeldAccount {
 
 impl Granted {
     /// Adds an open reservation; its number.
-    pub(super) fn open(&mut self, accounts: Arc<[AccountKey]>, amount: u64) -> u64 {
+    pub(crate) fn open(&mut self, accounts: Arc<[AccountKey]>, amount: u64) -> u64 {
         self.last_id += 1;
         self.reservations.insert(self.last_id, OpenReservation { accounts, amount });
         self.last_id
     }
 
     /// Ends a reservation, which cost `actual`.
-    pub(super) fn settle(&mut self, reservation: u64, actual: u64) -> Option<OpenReservation> {
+    pub(crate) fn settle(&mut self, reservation: u64, actual: u64) -> Option<OpenReservation> {
         let open = self.reservations.remove(&reservation)?;
         self.charge(&open.accounts, actual);
         Some(open)
     }
 
     /// Adds a holder of an account, of which `spent` is in the journal.
-    pub(super) fn hold(&mut self, account: &AccountKey, spent: u64) {
+    pub(crate) fn hold(&mut self, account: &AccountKey, spent: u64) {
         let held = self.accounts.entry(account.clone()).or_default();
         held.holders += 1;
         held.spent = held.spent.max(spent);
@@ -64,22 +82,22 @@ impl Granted {
     }
 
     /// Takes a holder of an account away.
-    pub(super) fn release(&mut self, account: &AccountKey) {
+    pub(crate) fn release(&mut self, account: &AccountKey) {
         let Some(held) = self.accounts.get_mut(account) else { return };
         held.holders = held.holders.saturating_sub(1);
-        // While a new actor reads the journal, its charges may be in neither.
+        // While the journal is being read, its charges may be in neither.
         if held.holders == 0 && self.recorded_late.is_none() {
             self.forget(account);
         }
     }
 
     /// The charges to an account that are not in the journal.
-    pub(super) fn unrecorded(&self, account: &AccountKey) -> u64 {
+    pub(crate) fn unrecorded(&self, account: &AccountKey) -> u64 {
         self.accounts.get(account).map_or(0, |held| u64::try_from(held.unrecorded).unwrap_or(0))
     }
 
     /// Adds a charge to the accounts that are held; the first one's stream has to record it.
-    pub(super) fn charge(&mut self, accounts: &[AccountKey], amount: u64) {
+    pub(crate) fn charge(&mut self, accounts: &[AccountKey], amount: u64) {
         for (i, account) in accounts.iter().enumerate() {
             let Some(held) = self.accounts.get_mut(account) else { continue };
             held.spent = held.spent.saturating_add(amount);
@@ -90,7 +108,7 @@ impl Granted {
     }
 
     /// Notes that the journal has a charge to an account.
-    pub(super) fn record(&mut self, account: &AccountKey, amount: u64) {
+    pub(crate) fn record(&mut self, account: &AccountKey, amount: u64) {
         if let Some(late) = &mut self.recorded_late {
             late.push((account.clone(), amount));
         } else if let Some(held) = self.accounts.get_mut(account) {
@@ -117,8 +135,13 @@ impl Granted {
         }
     }
 
+    /// Collects late records: the journal is being read from now on.
+    pub(crate) fn collect_late_records(&mut self) {
+        self.recorded_late.get_or_insert_default();
+    }
+
     /// Ends the collection of late records: the journal is not being read any more.
-    pub(super) fn apply_late_records(&mut self) {
+    pub(crate) fn apply_late_records(&mut self) {
         for (account, amount) in self.recorded_late.take().unwrap_or_default() {
             self.record(&account, amount);
         }
@@ -127,8 +150,14 @@ impl Granted {
         idle.iter().for_each(|account| self.forget(account));
     }
 
-    /// Fills the ledger of a new actor, which has the spending of the journal.
-    pub(super) fn announce(&mut self, ledger: &mut Ledger, today: Date, read: Spending) {
+    /// Whether no account and no late record is kept.
+    #[cfg(test)]
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.accounts.is_empty() && self.recorded_late.as_ref().is_none_or(Vec::is_empty)
+    }
+
+    /// Fills a new ledger, with the spending of the journal.
+    pub(crate) fn announce(&mut self, ledger: &mut Ledger, today: Date, read: Spending) {
         let Spending { day, tenants: mut spending } = read;
         if day != today {
             spending.values_mut().for_each(|spent| spent.today = 0);
