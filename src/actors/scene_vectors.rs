@@ -1,18 +1,17 @@
 //! The vectors of the scenes' texts, and the ranking of scenes by their similarity to a request.
 //!
 //! Vectors are computed in the background, a batch at a time, and kept in memory by model and text: after a reload only
-//! those of changed texts are missing. A run that needs them while they are computed waits, up to a bound of its own. After
-//! a failure nothing is computed for a while, which doubles with each further one.
+//! those of changed texts are missing. A run that needs them while they are computed waits, up to a bound of its own. The
+//! rules are those of [`VectorTable`].
 //!
 //! They belong to no run, so the tenant who pays for them is that of the server (`auth.default_tenant`), and their usage
 //! is recorded beside the journal ([`Store::add_usage`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +20,7 @@ use super::scene::FailedModelCall;
 use crate::llm::budget::{AccountKey, Hold};
 use crate::llm::cache::Mode;
 use crate::llm::embeddings::{self, MAX_TEXTS, Vector};
-use crate::llm::{Caller, Gateway, Replied, Request};
+use crate::llm::{Caller, Gateway, Replied, Request, VectorKey, VectorLookup, VectorTable};
 use crate::mutex::lock;
 use crate::planner::MAX_RANKED;
 use crate::run::{Attempt, Fault, SessionId, TenantId};
@@ -30,12 +29,6 @@ use crate::store::Store;
 
 /// The session in whose name vectors are computed.
 const SESSION: &str = "scene-vectors";
-/// How long nothing is computed after a first failure, and at most.
-const FIRST_PAUSE: Duration = Duration::from_secs(30);
-const MAX_PAUSE: Duration = Duration::from_secs(3_600);
-
-/// SHA-256 of a model and a text.
-type Key = [u8; 32];
 
 /// The vectors of all scenes that were needed so far; clones share them.
 #[derive(Clone)]
@@ -43,28 +36,10 @@ pub(crate) struct SceneVectors(Arc<SharedVectors>);
 
 struct SharedVectors {
     store: Store,
-    state: Mutex<VectorState>,
-    /// Signals every change of the state.
+    table: Mutex<VectorTable>,
+    /// Signals every change of the table.
     changed: watch::Sender<()>,
     stop: CancellationToken,
-}
-
-#[derive(Default)]
-struct VectorState {
-    vectors: HashMap<Key, Arc<Vector>>,
-    is_computing: bool,
-    /// Failures since the last ranking that succeeded.
-    failures: u32,
-    /// Until when nothing is computed, and why.
-    pause: Option<(Instant, Fault)>,
-}
-
-/// What is known of the vectors of a catalogue.
-enum VectorLookup {
-    Complete(Vec<Arc<Vector>>),
-    /// They, or those of another catalogue, are being computed.
-    Computing,
-    Failed(Fault),
 }
 
 /// Ranks the scenes of one catalogue with the models of one configuration; clones share what they know.
@@ -75,14 +50,14 @@ pub(crate) struct SceneRanking {
     catalogue: Arc<Catalogue>,
     payer: TenantId,
     /// The keys of the scenes' texts, in the order of the catalogue.
-    keys: Arc<OnceLock<Vec<Key>>>,
+    keys: Arc<OnceLock<Vec<VectorKey>>>,
 }
 
 impl SceneVectors {
     /// No vectors yet. Their usage is recorded in `store`.
     pub(crate) fn new(store: Store) -> Self {
         let (changed, stop) = (watch::Sender::new(()), CancellationToken::new());
-        Self(Arc::new(SharedVectors { store, state: Mutex::default(), changed, stop }))
+        Self(Arc::new(SharedVectors { store, table: Mutex::default(), changed, stop }))
     }
 
     /// The ranking of the scenes of `catalogue`, whose vectors `payer` pays for. It is made for a new configuration, which
@@ -93,9 +68,7 @@ impl SceneVectors {
         catalogue: Arc<Catalogue>,
         payer: TenantId,
     ) -> SceneRanking {
-        let mut state = self.state();
-        (state.failures, state.pause) = (0, None);
-        drop(state);
+        self.table().forget_failures();
         SceneRanking { vectors: self.clone(), gateway, catalogue, payer, keys: Arc::default() }
     }
 
@@ -104,32 +77,24 @@ impl SceneVectors {
         self.0.stop.cancel();
     }
 
-    fn state(&self) -> MutexGuard<'_, VectorState> {
-        lock(&self.0.state)
+    fn table(&self) -> MutexGuard<'_, VectorTable> {
+        lock(&self.0.table)
     }
 
     /// Ends a computation.
     fn finish(&self, result: Result<(), Fault>) {
-        let mut state = self.state();
-        state.is_computing = false;
-        match result {
-            // Only a ranking shows that the vectors are of use.
-            Ok(()) => state.pause = None,
-            Err(fault) => state.pause_after(fault),
+        let failed = result.as_ref().err().cloned();
+        let pause = self.table().finish(result, Instant::now());
+        if let (Some(fault), Some(pause)) = (failed, pause) {
+            warn_of_pause(&fault, pause);
         }
-        drop(state);
         self.0.changed.send_replace(());
     }
 }
 
-impl VectorState {
-    fn pause_after(&mut self, fault: Fault) {
-        let pause = pause_after(self.failures);
-        self.failures = self.failures.saturating_add(1);
-        let (code, pause_s) = (fault.code.as_str(), pause.as_secs());
-        tracing::warn!(code, pause_s, "scenes are ranked by words alone for now: {}", fault.message);
-        self.pause = Some((Instant::now() + pause, fault));
-    }
+fn warn_of_pause(fault: &Fault, pause: Duration) {
+    let (code, pause_s) = (fault.code.as_str(), pause.as_secs());
+    tracing::warn!(code, pause_s, "scenes are ranked by words alone for now: {}", fault.message);
 }
 
 impl SceneRanking {
@@ -168,7 +133,7 @@ impl SceneRanking {
             })?;
         match self.names(&replied.reply.text, &vectors) {
             Ok(names) => {
-                self.vectors.state().failures = 0;
+                self.vectors.table().record_use();
                 replied.reply.text = names;
                 Ok(replied)
             }
@@ -195,93 +160,67 @@ impl SceneRanking {
     async fn found(&self) -> Result<Vec<Arc<Vector>>, Fault> {
         let mut changed = self.vectors.0.changed.subscribe();
         loop {
-            match self.look_up() {
-                VectorLookup::Complete(vectors) => return Ok(vectors),
-                VectorLookup::Failed(fault) => return Err(fault),
-                VectorLookup::Computing => {
-                    // The sender lives as long as this handle.
-                    let _ = changed.changed().await;
-                }
+            if let Some(vectors) = self.look_up()? {
+                return Ok(vectors);
             }
+            // The sender lives as long as this handle.
+            let _ = changed.changed().await;
         }
     }
 
-    /// Looks up the vectors. Begins to compute missing ones, unless that is in progress, paused or impossible.
-    fn look_up(&self) -> VectorLookup {
-        let mut state = self.vectors.state();
-        let vectors = self.keys().iter().map(|key| state.vectors.get(key).cloned()).collect();
-        if let Some(vectors) = vectors {
-            return VectorLookup::Complete(vectors);
-        }
-        if state.is_computing {
-            return VectorLookup::Computing;
-        }
+    /// The vectors; `None` while they, or those of another catalogue, are being computed. Begins to compute missing ones.
+    ///
+    /// # Errors
+    /// Why they are not computed now.
+    fn look_up(&self) -> Result<Option<Vec<Arc<Vector>>>, Fault> {
+        let mut table = self.vectors.table();
+        let failed = match table.look_up(self.keys(), Instant::now()) {
+            VectorLookup::Complete(vectors) => return Ok(Some(vectors)),
+            VectorLookup::Computing => return Ok(None),
+            VectorLookup::Missing => None,
+            VectorLookup::Paused(fault) => Some(fault),
+        };
         if self.gateway.embedding_model().is_none() {
-            return VectorLookup::Failed(Fault::new("llm.not_configured", "no model offers embeddings now"));
+            return Err(Fault::new("llm.not_configured", "no model offers embeddings now"));
         }
         if self.vectors.0.stop.is_cancelled() {
-            return VectorLookup::Failed(Fault::new("engine.stopped", "the engine has stopped"));
+            return Err(Fault::new("engine.stopped", "the engine has stopped"));
         }
-        if let Some((until, fault)) = &state.pause
-            && Instant::now() < *until
-        {
+        if let Some(fault) = failed {
             let why = format!("the scenes have no vectors for now: {}", fault.message);
-            return VectorLookup::Failed(Fault::new(&fault.code, why));
+            return Err(Fault::new(&fault.code, why));
         }
-        state.is_computing = true;
+        table.begin();
         // A computation that cannot be spawned ends at once, for which it needs the lock.
-        drop(state);
+        drop(table);
         let computation = VectorComputation { ranking: self.clone(), is_finished: false };
-        match self.gateway.spawn(computation.run()) {
-            Ok(_) => VectorLookup::Computing,
-            Err(error) => VectorLookup::Failed(error.into()),
-        }
+        drop(self.gateway.spawn(computation.run())?);
+        Ok(None)
     }
 
     /// The keys of the scenes' texts; without a model there are none.
-    fn keys(&self) -> &[Key] {
+    fn keys(&self) -> &[VectorKey] {
         self.keys.get_or_init(|| {
             let model = self.gateway.embedding_model().unwrap_or_default();
-            self.catalogue.iter().map(|scene| key(&model, &scene.embedded_text())).collect()
+            self.catalogue.iter().map(|scene| VectorKey::new(&model, &scene.embedded_text())).collect()
         })
     }
 
     /// The missing texts with their keys.
-    fn missing(&self) -> Vec<(Key, String)> {
-        let state = self.vectors.state();
+    fn missing(&self) -> Vec<(VectorKey, String)> {
+        let table = self.vectors.table();
         let keyed = self.keys().iter().zip(self.catalogue.iter());
-        let missing = keyed.filter(|(key, _)| !state.vectors.contains_key(*key));
-        let texts: BTreeMap<Key, String> =
+        let missing = keyed.filter(|(key, _)| !table.contains(key));
+        let texts: BTreeMap<VectorKey, String> =
             missing.map(|(key, scene)| (*key, scene.embedded_text())).collect();
         texts.into_iter().collect()
     }
 
     /// Forgets the vectors of this catalogue, which are not of the model that replies now.
     fn discard(&self, fault: Fault) {
-        let mut state = self.vectors.state();
-        state.vectors.clear();
-        state.pause_after(fault);
-        drop(state);
+        let pause = self.vectors.table().discard(fault.clone(), Instant::now());
+        warn_of_pause(&fault, pause);
         self.vectors.0.changed.send_replace(());
-    }
-
-    /// Adds vectors of one batch.
-    ///
-    /// # Errors
-    /// They have another number of dimensions than those of earlier batches.
-    fn add(&self, batch: &[(Key, String)], vectors: Vec<Vector>) -> Result<(), Fault> {
-        let mut state = self.vectors.state();
-        let earlier = self.keys().iter().find_map(|key| state.vectors.get(key)).map(|v| v.dimensions());
-        let own = vectors.first().map(Vector::dimensions);
-        if let (Some(earlier), Some(own)) = (earlier, own)
-            && earlier != own
-        {
-            state.vectors.clear();
-            let why = format!("the vectors of scenes have {earlier} and {own} numbers");
-            return Err(Fault::new("llm.malformed", why));
-        }
-        state.vectors.extend(batch.iter().map(|(key, _)| *key).zip(vectors.into_iter().map(Arc::new)));
-        Ok(())
     }
 }
 
@@ -296,8 +235,7 @@ impl VectorComputation {
         let result = self.compute().await;
         if result.is_ok() {
             // Texts of catalogues that are not used any more.
-            let keys = self.ranking.keys();
-            self.ranking.vectors.state().vectors.retain(|key, _| keys.contains(key));
+            self.ranking.vectors.table().keep_only(self.ranking.keys());
         }
         self.is_finished = true;
         self.ranking.vectors.finish(result);
@@ -329,7 +267,7 @@ impl VectorComputation {
         &self,
         caller: &Caller,
         account: &Hold,
-        batch: &[(Key, String)],
+        batch: &[(VectorKey, String)],
     ) -> Result<(), Fault> {
         let ranking = &self.ranking;
         let request = embeddings::request(batch.iter().map(|(_, text)| text.as_str()));
@@ -346,7 +284,8 @@ impl VectorComputation {
             }
         };
         self.record(caller, account, &attempts).await;
-        ranking.add(batch, vectors?)
+        let keyed = batch.iter().map(|(key, _)| *key).zip(vectors?);
+        ranking.vectors.table().add(ranking.keys(), keyed)
     }
 
     /// Records what attempts cost.
@@ -371,40 +310,10 @@ impl Drop for VectorComputation {
     }
 }
 
-/// How long nothing is computed after a failure that follows `earlier` others.
-fn pause_after(earlier: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(1 << earlier.min(16)).min(MAX_PAUSE)
-}
-
-fn key(model: &str, text: &str) -> Key {
-    let mut hasher = Sha256::new();
-    hasher.update(model);
-    hasher.update([0]);
-    hasher.update(text);
-    hasher.finalize().into()
-}
-
 fn late(timeout: Duration) -> Fault {
     let message = format!(
         "the scenes were not ranked by embeddings within {} ms: `planning.embeddings_timeout_ms` sets the bound",
         timeout.as_millis()
     );
     Fault::new("llm.timeout", message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pause_doubles_with_each_failure_up_to_an_hour() {
-        let seconds: Vec<u64> = [0, 1, 2, 6, 7, u32::MAX].map(|n| pause_after(n).as_secs()).to_vec();
-        assert_eq!(seconds, [30, 60, 120, 1_920, 3_600, 3_600]);
-    }
-
-    #[test]
-    fn key_depends_on_model_and_text() {
-        let keys = [key("a", "b"), key("a", "c"), key("b", "b"), key("", "ab"), key("ab", "")];
-        assert!((0..keys.len()).all(|i| (0..i).all(|j| keys[i] != keys[j])));
-    }
 }

@@ -34,6 +34,7 @@ mod sink;
 pub mod summaries;
 mod ticks;
 pub mod tokens;
+mod vector_table;
 
 use std::time::Duration;
 
@@ -56,6 +57,7 @@ pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};
 pub use sink::{Listener, Sink};
+pub(crate) use vector_table::{VectorKey, VectorLookup, VectorTable};
 
 /// One question to a model, independent of any provider's protocol.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
