@@ -66,7 +66,7 @@ pub use interpret::interpreted;
 pub(crate) use patch::{PatchReply, read as read_patch};
 pub use planned_calls::prepared;
 pub use preflight::plan_problems_before_start;
-pub(crate) use preflight::questions_to_afford;
+pub(crate) use preflight::{plan_refused, questions_to_afford};
 #[cfg(test)]
 pub(crate) use program::read as read_program;
 pub use program::{program, program_replied, within_total_time};

@@ -1,10 +1,13 @@
 //! The preflight: the problems of a plan that can be found before its first step.
 
+use jiff::Timestamp;
+
 use super::approval::{expects_writes, unfit_call};
 use super::prompt::request;
 use crate::llm::Request;
+use crate::llm::budget::BudgetRefusal;
 use crate::plan::{PlanProblem, Step, StepKind, StepStatus};
-use crate::run::{RunState, Subject, SummaryOwner};
+use crate::run::{Event, RunState, Subject, SummaryOwner};
 use crate::scene::Catalogue;
 
 /// The first question about each step of the plan in force, if their cost has to be within the budget before the first
@@ -70,4 +73,25 @@ pub fn plan_problems_before_start(state: &RunState, catalogue: &Catalogue) -> Ve
         problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
     }
     problems
+}
+
+/// The event that refuses the plan in force before its first step: it has problems, or the budget does not cover its
+/// minimum cost (`refusal`). `None` if it may begin.
+pub(crate) fn plan_refused(
+    state: &RunState,
+    catalogue: &Catalogue,
+    refusal: Option<&BudgetRefusal>,
+    now: Timestamp,
+) -> Option<Event> {
+    let mut problems = plan_problems_before_start(state, catalogue);
+    // Waiting helps only if nothing else is wrong.
+    let wait = refusal.filter(|_| problems.is_empty()).and_then(|refusal| refusal.retry_after(now));
+    let retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    problems.extend(refusal.map(|refusal| {
+        let refusal = refusal.for_clients();
+        let what = format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
+        PlanProblem::new("budget.exceeded", what)
+    }));
+    let version = state.plans.len() as u32;
+    (!problems.is_empty()).then_some(Event::PlanRefused { version, problems, retry_after_ms })
 }

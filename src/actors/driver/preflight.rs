@@ -1,10 +1,11 @@
 //! The preflight check: whether the plan in force can be executed at all.
 
+use jiff::Timestamp;
+
 use super::Driver;
 use crate::llm::Caller;
 use crate::llm::budget::{Budget, BudgetError, BudgetRefusal};
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::PlanProblem;
 use crate::planner;
 use crate::run::Event;
 
@@ -18,24 +19,12 @@ impl Driver {
             return None;
         }
         self.checked_version = version;
-        let mut problems = planner::plan_problems_before_start(&self.state, &self.shared.catalogue);
-        let cost = self.least_cost();
         let budget = self.shared.gateway.guards().budget.clone();
-        let refusal = match cost {
+        let refusal = match self.least_cost() {
             Some(cost) => budget_refusal(&*budget, self.caller(), cost, "a plan").await,
             None => None,
         };
-        // Waiting helps only if nothing else is wrong.
-        let wait = refusal.as_ref().filter(|_| problems.is_empty());
-        let wait = wait.and_then(|refusal| refusal.retry_after(jiff::Timestamp::now()));
-        let retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-        problems.extend(refusal.map(|refusal| {
-            let refusal = refusal.for_clients();
-            let what =
-                format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
-            PlanProblem::new("budget.exceeded", what)
-        }));
-        (!problems.is_empty()).then_some(Event::PlanRefused { version, problems, retry_after_ms })
+        planner::plan_refused(&self.state, &self.shared.catalogue, refusal.as_deref(), Timestamp::now())
     }
 
     /// The minimum cost of the plan in force in nano-USD, if it has to be within the budget.

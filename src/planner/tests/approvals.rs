@@ -1,12 +1,14 @@
 //! Which plans and writes need approval under which policy, and what exactly an approval covers.
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::approval::required_call_approval;
 use super::super::{
-    consent, lapsed_approval, plan_problems_before_start, questions_to_afford, required_plan_approval,
-    supplied_plan,
+    consent, lapsed_approval, plan_problems_before_start, plan_refused, questions_to_afford,
+    required_plan_approval, supplied_plan,
 };
+use crate::llm::budget::{BudgetRefusal, BudgetScope};
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
     ApprovalPolicy, ApprovalScope, ApprovalSubject, Decision, Effect, Event, PlanCause, PlanMade, PlanMaker,
@@ -272,9 +274,8 @@ fn approval_lapses_when_a_covered_tool_changes_or_disappears() {
     assert_eq!(lapsed_approval(&state, &scenes), None);
 }
 
-#[test]
-fn preflight_detects_a_plan_that_cannot_be_executed() {
-    let scenes = catalogue(ToolApproval::None, None, "Books.");
+/// A run whose plan is to look and book.
+fn run_with_plan() -> RunState {
     let mut state = planning(request(), policy(ApprovalScope::Never, ApprovalScope::Never));
     let made = PlanMade::new(1, PlanCause::Request, PlanMaker::Fallback, plan("book it", &["look", "book"]));
     apply(
@@ -299,14 +300,48 @@ fn preflight_detects_a_plan_that_cannot_be_executed() {
         },
     );
     apply(&mut state, Event::PlanCreated(made));
+    state
+}
+
+/// The scene of that plan without the tool that books.
+fn only_looks() -> Catalogue {
+    let scene = Scene::builder("A").description("A").instructions("Do it.").example("do", "look");
+    Catalogue::new([scene.tool(tool("look", "Looks.", Effect::Read)).build().unwrap()])
+}
+
+#[test]
+fn preflight_detects_a_plan_that_cannot_be_executed() {
+    let (state, scenes) = (run_with_plan(), catalogue(ToolApproval::None, None, "Books."));
     let codes = |catalogue: &Catalogue| -> Vec<String> {
         plan_problems_before_start(&state, catalogue).into_iter().map(|problem| problem.code).collect()
     };
     assert_eq!(codes(&scenes), Vec::<String>::new());
     assert_eq!(codes(&Catalogue::default()), ["preflight.scene"]);
-    let looks = Scene::builder("A").description("A").instructions("Do it.").example("do", "look");
-    let looks = Catalogue::new([looks.tool(tool("look", "Looks.", Effect::Read)).build().unwrap()]);
-    assert_eq!(codes(&looks), ["preflight.tool"]);
+    assert_eq!(codes(&only_looks()), ["preflight.tool"]);
+}
+
+#[test]
+fn plan_beyond_the_budget_may_be_tried_later_unless_something_else_is_wrong() {
+    let (state, scenes) = (run_with_plan(), catalogue(ToolApproval::None, None, "Books."));
+    let refused = |catalogue: &Catalogue, refusal| {
+        let event = plan_refused(&state, catalogue, refusal, Timestamp::UNIX_EPOCH)?;
+        let Event::PlanRefused { problems, retry_after_ms, .. } = event else { panic!("{event:?}") };
+        let codes: Vec<String> = problems.into_iter().map(|problem| problem.code).collect();
+        Some((codes.join(" "), retry_after_ms.is_some()))
+    };
+    let over_budget = BudgetRefusal {
+        scope: BudgetScope::Run,
+        of: "r".to_owned(),
+        limit: 10,
+        spent: 0,
+        reserved: 9,
+        wanted: 5,
+        renews: None,
+    };
+    assert_eq!(refused(&scenes, None), None);
+    assert_eq!(refused(&scenes, Some(&over_budget)), Some(("budget.exceeded".to_owned(), true)));
+    let both = Some(("preflight.tool budget.exceeded".to_owned(), false));
+    assert_eq!(refused(&only_looks(), Some(&over_budget)), both);
 }
 
 #[test]
