@@ -358,7 +358,7 @@ impl Driver {
     }
 
     /// The replaced part that answers in place of a model, if any. The offline model cannot be replaced:
-    /// they are the fallback when the part fails.
+    /// it is the fallback when the part fails.
     fn replaced_part(
         &self,
         subject: Subject,
