@@ -403,13 +403,11 @@ async fn kill_at_any_point_of_a_patch_leaves_one_patch_and_the_run_ends() {
         let llm = model(book_then_menu(), move |_, _| archive.clone()).start();
         let workspace = Workspace::bare();
         write_scenes(&workspace.path().join("scenes"), backend.address());
-        let config = format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n[execution]\n\
-             level = \"intelligent\"\nmode = \"creative\"\n[execution.policies]\nattempts = 1\n[[llm.models]]\n\
-             name = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-            llm.base_url()
+        workspace.write_house(
+            &llm,
+            "[planning]\nfallback_enabled = false\n[execution]\nlevel = \"intelligent\"\nmode = \"creative\"\n\
+             [execution.policies]\nattempts = 1\n",
         );
-        workspace.write("house.toml", &config);
         let run = run_after_a_kill(&workspace, (at, 0), "Find Dune, then the menu.", || {}).await;
         assert_eq!(run["status"], "completed", "{at}: {run:#}");
         // What was not on disk of a read may be made again.

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use proscenium::access::Role;
-use proscenium::run::{Effect, TenantId};
+use proscenium::run::Effect;
 use proscenium::scene::{Scene, SceneTool};
-use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -187,17 +186,9 @@ async fn refused_write_is_not_executed_and_the_answer_reports_it() {
 async fn requester_cannot_approve_their_own_request_when_barred() {
     let office = Office::open();
     let served = ServedEngine::start(office.setup().set("approval.by_oneself", false)).await;
-    let tenant = TenantId::new("acme").unwrap();
-    let key = async |user: &str| {
-        let rules = KeyRules { role: Role::Approver, ..KeyRules::default() };
-        let (_, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
-        secret.expose().to_owned()
-    };
+    let key = async |user: &str| served.key("acme", user, Role::Approver).await;
     let (ada, boss) = (key("ada").await, key("boss").await);
-    let unknown = async |key: &str, path: &str, body: Value| {
-        let request = served.request("POST", path).bearer_auth(key).json(&body);
-        Reply::of(request.send().await.unwrap()).await
-    };
+    let unknown = async |key: &str, path: &str, body: Value| served.send(key, "POST", path, &body).await;
     let made = unknown(&ada, "/api/plans", json!({"message": "book", "session_id": "s-1"})).await.json();
     let approval = made["approvals"][0].as_str().unwrap();
     let yes = json!({"decision": "yes"});

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use proscenium::access::Role;
-use proscenium::run::{Event, TenantId};
-use proscenium::store::KeyRules;
+use proscenium::run::Event;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -15,7 +14,7 @@ use super::fault_matrix::{TIMEOUT_MS, model, write_scene};
 use crate::server_api::ask;
 use crate::support::exposition::{read, sum};
 use crate::support::{
-    FaultyBackend, FinishedRun, Misbehaviour, Reply, ScriptedLlm, ServedEngine, Setup, TestEngine, eventually,
+    FaultyBackend, FinishedRun, Misbehaviour, ScriptedLlm, ServedEngine, Setup, TestEngine, eventually,
 };
 
 /// Hangs until it is repaired.
@@ -123,19 +122,13 @@ async fn retries_end_when_the_breaker_opens_and_what_is_declared_follows() {
 async fn breakers_are_those_of_a_tenant_and_of_runs_with_a_level_or_a_mode() {
     let hanging = Hanging::start(FAIL);
     let served = ServedEngine::start(hanging.setup()).await;
-    let mut keys = Vec::new();
-    for tenant in ["acme", "rival"] {
-        let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
-        let tenant = TenantId::new(tenant).unwrap();
-        let (_, secret) = served.engine.store().create_key_with(&tenant, "ada", "", rules).await.unwrap();
-        keys.push(secret.expose().to_owned());
-    }
+    let key = async |tenant: &str| served.key(tenant, "ada", Role::Admin).await;
+    let keys = [key("acme").await, key("rival").await];
     served.wait_for_keys().await;
     let send = async |key: &str, level: Option<&str>| -> Value {
         let mut body = ask("Look cell x");
         body["level"] = json!(level);
-        let request = served.request("POST", "/api/chat").bearer_auth(key).json(&body);
-        Reply::of(request.send().await.unwrap()).await.json()
+        served.send(key, "POST", "/api/chat", &body).await.json()
     };
     for _ in 0..4 {
         send(&keys[0], Some("basic")).await;
@@ -150,7 +143,7 @@ async fn breakers_are_those_of_a_tenant_and_of_runs_with_a_level_or_a_mode() {
     assert_eq!(hanging.wire("GET /Look/x"), 6);
     let run = refused["run_id"].as_str().or(refused["document"]["run_id"].as_str()).unwrap().to_owned();
     let path = format!("/api/runs/{run}/events");
-    let events = Reply::of(served.request("GET", &path).bearer_auth(&keys[0]).send().await.unwrap()).await;
+    let events = served.send(&keys[0], "GET", &path, &Value::Null).await;
     let names: Vec<String> = events.events().into_iter().map(|event| event.name).collect();
     let at = |name: &str| names.iter().position(|known| known == name).unwrap();
     assert!(at("forecast") < at("step_started"), "{names:?}");

@@ -2,8 +2,7 @@
 //! stream that was opened with a key ends.
 
 use proscenium::access::Role;
-use proscenium::run::TenantId;
-use proscenium::store::Store;
+use proscenium::store::{KeyRules, Store};
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
@@ -80,7 +79,7 @@ async fn cross_site_page_cannot_change_anything_without_keys() {
 #[tokio::test]
 async fn key_is_accepted_from_any_origin() {
     let served = ServedEngine::start(Setup::offline()).await;
-    let (_, key) = key(&served).await;
+    let (_, key) = served.create_key("acme", "ada", KeyRules::default()).await;
     let request =
         served.request("POST", "/api/chat").bearer_auth(key).header("origin", "https://chat.example");
     let request = request.header("host", "chat.example").json(&ask("Che tempo fa a Milano?"));
@@ -123,7 +122,8 @@ async fn pages_of_allowed_origins_may_use_the_server() {
         let setup = Setup::offline()
             .set("server.allowed_origins", r#"["https://chat.example", "http://b.example:81"]"#);
         let served = ServedEngine::start(setup).await;
-        let key = if with_key { Some(key(&served).await.1) } else { None };
+        let key =
+            if with_key { Some(served.create_key("acme", "ada", KeyRules::default()).await.1) } else { None };
         for (origin, is_allowed) in [
             (PAGE, true),
             ("https://chat.example:443", true),
@@ -189,7 +189,7 @@ async fn replies_forbid_caching_and_content_sniffing() {
 #[tokio::test]
 async fn request_with_two_credentials_is_refused() {
     let served = ServedEngine::start(Setup::offline()).await;
-    let (_, key) = key(&served).await;
+    let (_, key) = served.create_key("acme", "ada", KeyRules::default()).await;
     let bearer = format!("Bearer {key}");
     let bearer = bearer.as_str();
     for headers in [
@@ -238,12 +238,6 @@ async fn dot_segments_as_conversation_names_are_refused() {
     assert_eq!(served.post("/api/chat", &body).await.status, 200);
 }
 
-async fn key(served: &ServedEngine) -> (String, String) {
-    let tenant = TenantId::new("acme").unwrap();
-    let (key, secret) = served.engine.store().create_key(&tenant, "ada", "").await.unwrap();
-    (key.id, secret.expose().to_owned())
-}
-
 /// The three kinds of streams, each of a run that waits for its model.
 async fn streams(served: &ServedEngine, key: &str) -> [Events; 3] {
     let open = async |method: &str, path: &str, body: Option<&Value>| {
@@ -289,10 +283,10 @@ async fn only_streams_of_a_revoked_key_end() {
     let llm = held_model(&gate);
     let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
-    let (stays, other) = key(&served).await;
+    let (stays, other) = served.create_key("acme", "ada", KeyRules::default()).await;
     let [mut kept, ..] = streams(&served, &other).await;
     for through in [served.engine.store(), &beside] {
-        let (id, secret) = key(&served).await;
+        let (id, secret) = served.create_key("acme", "ada", KeyRules::default()).await;
         let [chat, again, openai] = streams(&served, &secret).await;
         assert!(through.revoke_key(&id).await.unwrap());
         for stream in [chat, again] {
@@ -305,8 +299,7 @@ async fn only_streams_of_a_revoked_key_end() {
         }
         let [.., error, done] = &events[..] else { panic!("{events:?}") };
         assert_eq!((&error["error"]["code"], done), (&json!("auth.key"), &json!("[DONE]")));
-        let request = served.request("GET", "/api/runs").bearer_auth(&secret);
-        Reply::of(request.send().await.unwrap()).await.assert_problem(401, "auth.key");
+        served.send(&secret, "GET", "/api/runs", &Value::Null).await.assert_problem(401, "auth.key");
     }
     // The stream of another key continues to the end of its run.
     gate.open();
@@ -325,7 +318,7 @@ async fn streams_end_when_their_key_changes_role() {
     let served = ServedEngine::start(Setup::scripted(&llm)).await;
     let beside = Store::open_shared(&served.dir.path().join("data")).await.unwrap();
     for through in [served.engine.store(), &beside] {
-        let (id, secret) = key(&served).await;
+        let (id, secret) = served.create_key("acme", "ada", KeyRules::default()).await;
         let [chat, again, _] = streams(&served, &secret).await;
         assert!(through.set_role(&id, Role::Auditor).await.unwrap());
         for stream in [chat, again] {

@@ -153,16 +153,8 @@ impl CrashHarness {
         let llm = ScriptedLlm::start(|request, _| model_reply(request));
         let workspace = Workspace::bare();
         write_shelf_and_desk(&workspace, ledger.backend.address());
-        workspace.write(
-            "house.toml",
-            &format!(
-                "{}[scenes]\nbuiltin = false\nallow_private_addresses = true\n[budget]\nday_usd = 1000.0\n\
-                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n\
-                 input_usd_per_million = 1.0\noutput_usd_per_million = 10.0\n",
-                if approved { "[approval]\nplans = \"writes\"\ncalls = \"writes\"\n" } else { "" },
-                llm.base_url()
-            ),
-        );
+        let approval = "[approval]\nplans = \"writes\"\ncalls = \"writes\"\n";
+        workspace.write_priced_house(&llm, if approved { approval } else { "" });
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
         Self { workspace, ledger, _llm: llm, client, asked: Vec::new(), approved }
     }

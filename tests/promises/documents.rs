@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use proscenium::access::Role;
-use proscenium::run::{DocumentId, Effect, RunStatus, SessionId, TenantId};
+use proscenium::run::{DocumentId, Effect, RunStatus, SessionId};
 use proscenium::scene::{Scene, SceneTool};
-use proscenium::store::{DOCUMENT_DIR, KeyRules};
+use proscenium::store::DOCUMENT_DIR;
 use proscenium::tools::{ToolContext, native};
 use proscenium::{Answer, ChatRequest};
 use serde_json::{Value, json};
@@ -54,12 +54,6 @@ fn files(test: &TestEngine) -> Vec<String> {
     let dir = test.dir.path().join("data").join(DOCUMENT_DIR);
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().into_string().unwrap()).collect()
-}
-
-async fn key(served: &ServedEngine, tenant: &str, user: &str, role: Role) -> String {
-    let (tenant, rules) = (TenantId::new(tenant).unwrap(), KeyRules { role, ..KeyRules::default() });
-    let created = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
-    created.1.expose().to_owned()
 }
 
 #[tokio::test]
@@ -181,16 +175,14 @@ async fn slow_or_interrupted_upload_is_ended_and_leaves_nothing() {
 #[tokio::test]
 async fn documents_belong_to_their_user_and_tenant() {
     let (shelf, served) = Shelf::serve().await;
-    let ada = key(&served, "acme", "ada", Role::User).await;
-    let bob = key(&served, "acme", "bob", Role::User).await;
-    let admin = key(&served, "acme", "eve", Role::Admin).await;
-    let auditor = key(&served, "acme", "max", Role::Auditor).await;
-    let rival = key(&served, "rival", "rob", Role::Admin).await;
+    let ada = served.key("acme", "ada", Role::User).await;
+    let bob = served.key("acme", "bob", Role::User).await;
+    let admin = served.key("acme", "eve", Role::Admin).await;
+    let auditor = served.key("acme", "max", Role::Auditor).await;
+    let rival = served.key("rival", "rob", Role::Admin).await;
     served.wait_for_keys().await;
     let id = add(&served, Some(&ada), NOTE).await["id"].as_str().unwrap().to_owned();
-    let send = async |key: &str, method: &str, path: &str| {
-        Reply::of(served.request(method, path).bearer_auth(key).send().await.unwrap()).await
-    };
+    let send = async |key: &str, method: &str, path: &str| served.send(key, method, path, &Value::Null).await;
     let (one, content) = (format!("/api/documents/{id}"), format!("/api/documents/{id}/content"));
     for stranger in [&bob, &rival] {
         for (method, path) in [("GET", &one), ("GET", &content), ("DELETE", &one)] {
@@ -208,8 +200,7 @@ async fn documents_belong_to_their_user_and_tenant() {
     let mut body = ask("look");
     body["documents"] = json!([id]);
     for (key, status) in [(&bob, 404), (&rival, 404), (&admin, 404), (&ada, 200)] {
-        let named = served.request("POST", "/api/chat").bearer_auth(key).json(&body).send().await.unwrap();
-        assert_eq!(named.status(), status);
+        assert_eq!(served.send(key, "POST", "/api/chat", &body).await.status, status);
     }
     let mut v1 = ask("look");
     v1["model"] = json!("proscenium");
@@ -220,13 +211,12 @@ async fn documents_belong_to_their_user_and_tenant() {
     }
     let plan = json!({"message": "look", "documents": [id]});
     for stranger in [&bob, &rival] {
-        let named =
-            served.request("POST", "/api/plans").bearer_auth(stranger).json(&plan).send().await.unwrap();
-        Reply::of(named).await.assert_problem(404, "document.unknown");
+        let named = served.send(stranger, "POST", "/api/plans", &plan).await;
+        named.assert_problem(404, "document.unknown");
     }
     body["documents"] = json!(vec![id.clone(); 17]);
-    let many = served.request("POST", "/api/chat").bearer_auth(&ada).json(&body).send().await.unwrap();
-    Reply::of(many).await.assert_problem(422, "request.documents");
+    let many = served.send(&ada, "POST", "/api/chat", &body).await;
+    many.assert_problem(422, "request.documents");
     let prompt = &requests(&shelf.llm, QuestionKind::Plan)[0];
     let shown = section(prompt, "documents").unwrap();
     assert!(shown.contains(&id) && shown.contains("Invoice 7") && !shown.contains("4711 euros"), "{shown}");

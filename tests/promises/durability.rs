@@ -123,16 +123,7 @@ impl KillHarness {
         });
         let workspace = Workspace::bare();
         write_shelf_and_desk(&workspace, backend.address());
-        workspace.write(
-            "house.toml",
-            &format!(
-                "[server]\ndrain_timeout_ms = 200\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
-                 [budget]\nday_usd = 1000.0\n\
-                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n\
-                 input_usd_per_million = 1.0\noutput_usd_per_million = 10.0\n",
-                llm.base_url()
-            ),
-        );
+        workspace.write_priced_house(&llm, "[server]\ndrain_timeout_ms = 200\n");
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
         Self { workspace, backend, killer, _llm: llm, api: Api { client, address: Arc::default() } }
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::tz::TimeZone;
-use proscenium::run::{ConfirmPolicy, Effect, Event, RunStatus, Subject, TenantId};
-use proscenium::scene::{Catalogue, Scene, SceneTool};
-use proscenium::tools::{ToolContext, native};
+use proscenium::run::{ConfirmPolicy, Event, RunStatus, Subject, TenantId};
+use proscenium::scene::{Catalogue, Scene};
 use proscenium::{ChatRequest, Config};
 use serde_json::{Value, json};
 
+use crate::many_scenes::register;
 use crate::process::Workspace;
 use crate::support::planner_engine::{
     AnsweredRun, CallLog, ModelRules, QuestionKind, Town, plan, requests, scenes, step,
@@ -22,20 +22,8 @@ const OTHERS: usize = 47;
 /// A request for parking that shares no word with that scene.
 const REQUEST: &str = "Where does a roadster sleep overnight?";
 
-fn other(number: usize) -> Scene {
-    let work = native(|_: Value, _: ToolContext| async { Ok(json!("found")) });
-    let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
-    let tool = SceneTool::dynamic("LookUp", "Looks up an entry by its id.", Effect::Read, schema, work);
-    Scene::builder(&format!("Register{number}"))
-        .description(&format!("Keeps the entries of the commercial register {number}."))
-        .instructions("Be brief.")
-        .tool(tool)
-        .build()
-        .unwrap()
-}
-
 fn fifty_scenes(log: &CallLog) -> Vec<Scene> {
-    scenes(log).into_iter().chain((0..OTHERS).map(other)).collect()
+    scenes(log).into_iter().chain((0..OTHERS).map(register)).collect()
 }
 
 fn planner() -> ScriptedLlm {

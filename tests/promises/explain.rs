@@ -2,8 +2,6 @@
 //! everything with them; in the answer itself, and on the command line.
 
 use proscenium::access::Role;
-use proscenium::run::TenantId;
-use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -11,22 +9,7 @@ use super::fault_matrix::{misbehaviour, model, write_scene};
 use super::process::{MAIN, Workspace};
 use crate::server_api::ask;
 use crate::support::planner_engine::{ModelRules, plan, step};
-use crate::support::{FaultyBackend, Misbehaviour, Reply, Scripted, ServedEngine, Setup};
-
-async fn key(served: &ServedEngine, user: &str, role: Role) -> String {
-    let rules = KeyRules { role, ..KeyRules::default() };
-    let tenant = TenantId::new("acme").unwrap();
-    let (_, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
-    secret.expose().to_owned()
-}
-
-async fn get(served: &ServedEngine, path: &str, key: &str) -> Reply {
-    Reply::of(served.request("GET", path).bearer_auth(key).send().await.unwrap()).await
-}
-
-async fn post(served: &ServedEngine, path: &str, key: &str, body: &Value) -> Value {
-    Reply::of(served.request("POST", path).bearer_auth(key).json(body).send().await.unwrap()).await.json()
-}
+use crate::support::{FaultyBackend, Misbehaviour, Scripted, ServedEngine, Setup};
 
 #[tokio::test]
 async fn explanation_says_what_was_weighed_and_hides_the_back_end_from_users() {
@@ -35,14 +18,15 @@ async fn explanation_says_what_was_weighed_and_hides_the_back_end_from_users() {
     let setup = Setup::scripted(&llm).alone().scenes(scenes.path()).set("execution.level", "basic");
     let setup = setup.set("scenes.allow_private_addresses", true).set("execution.language", "en");
     let served = ServedEngine::start(setup.set("execution.policies.backoff_ms", 20)).await;
-    let user = key(&served, "ada", Role::User).await;
-    let other = key(&served, "bob", Role::User).await;
-    let auditor = key(&served, "eve", Role::Auditor).await;
+    let user = served.key("acme", "ada", Role::User).await;
+    let other = served.key("acme", "bob", Role::User).await;
+    let auditor = served.key("acme", "eve", Role::Auditor).await;
     served.wait_for_keys().await;
-    let answer = post(&served, "/api/chat", &user, &ask("Look cell unavailable")).await;
+    let answer = served.send(&user, "POST", "/api/chat", &ask("Look cell unavailable")).await.json();
     let run = answer["run_id"].as_str().unwrap();
     let path = format!("/api/runs/{run}/explain");
-    let explained = get(&served, &path, &user).await.json();
+    let get = async |path: &str, key: &str| served.send(key, "GET", path, &Value::Null).await;
+    let explained = get(&path, &user).await.json();
     let entries = explained["unexpected"].as_array().unwrap();
     assert_eq!(entries.len(), 1, "{explained:#}");
     let entry = &entries[0];
@@ -59,11 +43,11 @@ async fn explanation_says_what_was_weighed_and_hides_the_back_end_from_users() {
         "{entry:#}"
     );
     assert!(!explained.to_string().contains("127.0.0.1"), "{explained:#}");
-    let detailed = get(&served, &path, &auditor).await.json();
+    let detailed = get(&path, &auditor).await.json();
     assert!(detailed["unexpected"][0]["message"].as_str().unwrap().contains("503"), "{detailed:#}");
-    get(&served, &path, &other).await.assert_problem(404, "run.unknown");
+    get(&path, &other).await.assert_problem(404, "run.unknown");
     let chart = format!("/api/plans/{}?format=mermaid", answer["task_id"].as_str().unwrap());
-    let chart = get(&served, &chart, &user).await.body;
+    let chart = get(&chart, &user).await.body;
     assert!(chart.contains("<br/>Look retried 1×, then succeeded"), "{chart}");
 }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proscenium::access::Role;
-use proscenium::run::{Effect, TenantId};
+use proscenium::run::Effect;
 use proscenium::scene::{Scene, SceneTool};
-use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -22,27 +21,16 @@ const FLOOD: &str = "acme";
 /// The tenant that wants little.
 const OTHER: &str = "rival";
 
-async fn key(served: &ServedEngine, tenant: &str) -> String {
-    let tenant = TenantId::new(tenant).unwrap();
-    let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
-    served.engine.store().create_key_with(&tenant, "ada", "", rules).await.unwrap().1.expose().to_owned()
-}
-
 /// A server with a key of each tenant.
 async fn two_tenants(setup: Setup) -> (ServedEngine, String, String) {
     let served = ServedEngine::start(setup).await;
-    let keys = (key(&served, FLOOD).await, key(&served, OTHER).await);
+    let keys = (served.key(FLOOD, "ada", Role::Admin).await, served.key(OTHER, "ada", Role::Admin).await);
     served.wait_for_keys().await;
     (served, keys.0, keys.1)
 }
 
 async fn send(served: &ServedEngine, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
-    let request = served.request(method, path).bearer_auth(key);
-    let request = match body {
-        Some(body) => request.json(body),
-        None => request,
-    };
-    Reply::of(request.send().await.unwrap()).await
+    served.send(key, method, path, body.unwrap_or(&Value::Null)).await
 }
 
 async fn chat(served: &ServedEngine, key: &str, words: &str) -> Reply {
@@ -166,7 +154,7 @@ async fn flood_of_slow_calls_in_a_scene_does_not_hold_up_another_tenant() {
 async fn one_tenant_alone_may_use_a_whole_scene() {
     let desk = Desk::new();
     let served = ServedEngine::start(desk.setup()).await;
-    let flood = key(&served, FLOOD).await;
+    let flood = served.key(FLOOD, "ada", Role::Admin).await;
     let requests = (0..CONCURRENCY).map(|_| chat(&served, &flood, "count"));
     let all = futures::future::join_all(requests);
     let open = async {
@@ -214,7 +202,7 @@ async fn flood_of_requests_without_a_key_leaves_room_for_a_tenant_with_one() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.max_in_flight", 10).set("auth.allow_anonymous", true);
     let served = ServedEngine::start(setup).await;
-    let other = key(&served, OTHER).await;
+    let other = served.key(OTHER, "ada", Role::Admin).await;
     let mut held = Vec::new();
     let mut body = ask("wait");
     body["stream"] = json!(true);

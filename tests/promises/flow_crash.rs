@@ -115,11 +115,7 @@ impl Lending {
         let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "key")], backend.address());
         workspace.write("scenes/shelf/scene.toml", &shelf);
         workspace.write("scenes/shelf/flow.toml", FLOW);
-        let config = "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n\
-             [planning]\nlearn = \"reuse\"\n";
-        let model =
-            format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\nforcing = \"named\"\n", llm.base_url());
-        workspace.write("house.toml", &format!("{config}{model}"));
+        workspace.write_house(&llm, "[execution]\nconfirm = \"never\"\n[planning]\nlearn = \"reuse\"\n");
         let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
         Self { workspace, backend, llm, client }
     }

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 
 use proscenium::access::Role;
-use proscenium::run::TenantId;
 use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, native};
 use serde_json::{Value, json};
@@ -236,14 +235,9 @@ async fn question_can_be_answered_after_a_restart() {
 
 /// Keys for a user who may not approve, and for another one.
 async fn keys(served: &ServedEngine) -> [String; 2] {
-    let tenant = TenantId::new("acme").unwrap();
-    let mut made = Vec::new();
-    for user in ["ada", "bob"] {
-        let rules = KeyRules { no_own_approval: true, role: Role::User, ..KeyRules::default() };
-        let key = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
-        made.push(key.1.expose().to_owned());
-    }
-    made.try_into().unwrap()
+    let rules = KeyRules { no_own_approval: true, role: Role::User, ..KeyRules::default() };
+    let key = async |user: &str| served.create_key("acme", user, rules).await.1;
+    [key("ada").await, key("bob").await]
 }
 
 #[tokio::test]
@@ -252,9 +246,7 @@ async fn user_without_the_right_to_approve_answers_and_nobody_else_does() {
     let served = reports.serve_as(|setup| setup.set("approval.by_oneself", false)).await;
     let [ada, bob] = keys(&served).await;
     served.wait_for_keys().await;
-    let post = async |key: &str, path: &str, body: &Value| {
-        Reply::of(served.request("POST", path).bearer_auth(key).json(body).send().await.unwrap()).await
-    };
+    let post = async |key: &str, path: &str, body: &Value| served.send(key, "POST", path, body).await;
     let mut body = message("Report the orders", "s");
     (body["flow"], body["current_state"]) = (json!("report"), json!({"sensitive": true}));
     let asked = post(&ada, "/api/chat", &body).await.json();

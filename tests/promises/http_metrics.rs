@@ -1,21 +1,12 @@
 //! What `/metrics` of a server says beside its runs: HTTP requests, tenants, facts, the process and its data.
 
 use proscenium::access::Role;
-use proscenium::run::TenantId;
-use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
 use crate::support::eventually;
 use crate::support::exposition::{Series, read, sum};
 use crate::support::{Reply, ServedEngine, Setup};
-
-async fn key(served: &ServedEngine, tenant: &str) -> String {
-    let (tenant, rules) =
-        (TenantId::new(tenant).unwrap(), KeyRules { role: Role::Admin, ..KeyRules::default() });
-    let (_, secret) = served.engine.store().create_key_with(&tenant, "ada", "", rules).await.unwrap();
-    secret.expose().to_owned()
-}
 
 async fn send(served: &ServedEngine, method: &str, path: &str, key: &str, body: &Value) -> u16 {
     let request = served.request(method, path).header("x-api-key", key).json(body);
@@ -34,8 +25,8 @@ async fn metrics_show_refused_requests_tenants_facts_and_the_process() {
         .set("auth.limits.requests_per_minute", 2)
         .set("server.max_body_bytes", 4096);
     let served = ServedEngine::start(setup).await;
-    let [acme, bolt, crow] =
-        [key(&served, "acme").await, key(&served, "bolt").await, key(&served, "crow").await];
+    let key = async |tenant: &str| served.key(tenant, "ada", Role::Admin).await;
+    let [acme, bolt, crow] = [key("acme").await, key("bolt").await, key("crow").await];
     served.wait_for_keys().await;
     let hello = ask("My manager is Rossi. Hello!");
     for (key, status) in [(&acme, 200), (&acme, 200), (&acme, 429), (&bolt, 200), (&crow, 200)] {

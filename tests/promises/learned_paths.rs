@@ -10,13 +10,12 @@ use proscenium::run::{
     Demotion, Event, FaultClass, LearnMode, PlanConstraints, PlanGuidance, RecallOutcome, RunStatus,
     SessionId, TenantId,
 };
-use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError, native};
 use proscenium::{ChatRequest, LearnedDocument, LearnedStanding};
 use serde_json::{Value, json};
 
 use super::flows::{Done, FLOW, FULL, World, maker, model, sensible, with_tools};
-use crate::support::{FinishedRun, Reply, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
+use crate::support::{FinishedRun, ScriptedLlm, ServedEngine, Setup, forced_tool, section};
 
 const CITIES: [&str; 3] = ["Milan", "Rome", "Turin"];
 
@@ -312,24 +311,18 @@ async fn learned_path_survives_a_restart_and_is_listed_rated_and_deleted_over_ht
     let (llm, dir) = (planner(), Arc::new(tempfile::tempdir().unwrap()));
     let setup = || learning(with_tools(Setup::scripted(&llm), &scenes, &done), LearnMode::Reuse);
     let first = setup().on(&dir).set("planning.learn_after", 1).start().await;
-    let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
-    let (_, key) = first.engine.store().create_key_with(&first.tenant, "root", "", rules).await.unwrap();
+    let key = first.key(first.tenant.as_str(), "root", Role::Admin).await;
     let (tenant, paths) = (first.tenant.clone(), || {
         let asked = llm.requests();
         asked.iter().filter(|request| forced_tool(request) == Some("PlanFlowPath")).count()
     });
     let request = ChatRequest::new(weather("Milan"), tenant, "root");
     assert_eq!(first.engine.chat(request).await.unwrap().status, RunStatus::Completed);
-    let key = key.expose().to_owned();
     drop(first.stop().await);
 
     let served = ServedEngine::start(setup().on(&dir).set("planning.learn_after", 1)).await;
     served.wait_for_keys().await;
-    let send = async |method: &str, path: &str, body: Value| {
-        let request = served.request(method, path).bearer_auth(&key);
-        let request = if body.is_null() { request } else { request.json(&body) };
-        Reply::of(request.send().await.unwrap()).await
-    };
+    let send = async |method: &str, path: &str, body: Value| served.send(&key, method, path, &body).await;
     // Each request names another city: equal questions share a cached reply.
     let chat = async |city: &str| {
         let body = json!({"messages": [{"role": "user", "content": weather(city)}]});

@@ -3,12 +3,11 @@
 use proscenium::access::Role;
 use proscenium::adapt::ExecutionLevel;
 use proscenium::run::{ConfirmPolicy, Event, LearnMode, PlanMaker, RecallOutcome, RunStatus, SessionId};
-use proscenium::store::KeyRules;
 use proscenium::{ChatRequest, Config, LearnedStanding};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{AnsweredRun, ModelRules, QuestionKind, Town, plan, requests, step};
-use crate::support::{Reply, Scripted, ScriptedLlm, ServedEngine, Setup, section};
+use crate::support::{Scripted, ScriptedLlm, ServedEngine, Setup, section};
 
 /// A planner that finds a title in quotes, or a plate and a day, in the request.
 fn planner(request: &Value) -> Scripted {
@@ -165,27 +164,19 @@ async fn served(llm: &ScriptedLlm) -> ServedEngine {
 async fn find(served: &ServedEngine, key: &str, title: &str) -> Value {
     let words = format!("Find the book \"{title}\".");
     let body = json!({"messages": [{"role": "user", "content": words}]});
-    let reply = served.request("POST", "/api/chat").bearer_auth(key).json(&body).send().await.unwrap();
-    Reply::of(reply).await.json()
+    served.send(key, "POST", "/api/chat", &body).await.json()
 }
 
 #[tokio::test]
 async fn bad_rating_ends_the_reuse_and_a_good_one_lifts_that() {
     let llm = model();
     let served = served(&llm).await;
-    let key = async |user: &str, role: Role| {
-        let rules = KeyRules { role, ..KeyRules::default() };
-        served.engine.store().create_key_with(&served.tenant, user, "", rules).await.unwrap()
-    };
-    let (ada, bob) = (key("ada", Role::User).await.1, key("bob", Role::User).await.1);
-    let (auditor, admin) = (key("audrey", Role::Auditor).await.1, key("root", Role::Admin).await.1);
+    let key = async |user: &str, role: Role| served.key(served.tenant.as_str(), user, role).await;
+    let (ada, bob) = (key("ada", Role::User).await, key("bob", Role::User).await);
+    let (auditor, admin) = (key("audrey", Role::Auditor).await, key("root", Role::Admin).await);
     served.wait_for_keys().await;
-    let [ada, bob, auditor, admin] = [&ada, &bob, &auditor, &admin].map(|key| key.expose().to_owned());
-    let send = async |key: &str, method: &str, path: &str, body: Value| {
-        let request = served.request(method, path).bearer_auth(key);
-        let request = if body.is_null() { request } else { request.json(&body) };
-        Reply::of(request.send().await.unwrap()).await
-    };
+    let send =
+        async |key: &str, method: &str, path: &str, body: Value| served.send(key, method, path, &body).await;
     let first = find(&served, &ada, "Dune").await;
     let path = format!("/api/plans/{}/rating", first["task_id"].as_str().unwrap());
     send(&ada, "POST", &path, json!({"score": 0})).await.assert_problem(422, "request.body");

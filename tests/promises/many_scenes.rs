@@ -16,7 +16,7 @@ use crate::support::{Scripted, ScriptedLlm, section};
 const OTHERS: usize = 40;
 
 /// A scene that no request of these tests is about.
-fn other(number: usize) -> Scene {
+pub(super) fn register(number: usize) -> Scene {
     let work = native(|_: Value, _: ToolContext| async { Ok(json!("found")) });
     let schema = json!({"type": "object", "properties": {"id": {"type": "string"}}});
     let tool = SceneTool::dynamic("LookUp", "Looks up an entry by its id.", Effect::Read, schema, work);
@@ -34,7 +34,7 @@ async fn open(llm: &ScriptedLlm, shortlist: u32) -> Town {
     config.planning.shortlist = shortlist;
     config.execution.confirm = ConfirmPolicy::Never;
     let log = CallLog::default();
-    let scenes = scenes(&log).into_iter().chain((0..OTHERS).map(other)).collect();
+    let scenes = scenes(&log).into_iter().chain((0..OTHERS).map(register)).collect();
     Town::with(config, scenes, log).await
 }
 

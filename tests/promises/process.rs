@@ -97,12 +97,14 @@ impl Workspace {
 
     /// Writes `house.toml`, with a scripted model, only the scenes of the directory, and `more` sections.
     pub fn write_house(&self, llm: &ScriptedLlm, more: &str) {
-        let text = format!(
-            "[scenes]\nbuiltin = false\nallow_private_addresses = true\n{more}\
-             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
-            llm.base_url()
-        );
-        self.write("house.toml", &text);
+        self.write("house.toml", &house(llm, more));
+    }
+
+    /// The same with prices of the model, and a budget that is large enough.
+    pub fn write_priced_house(&self, llm: &ScriptedLlm, more: &str) {
+        let house = house(llm, &format!("{more}[budget]\nday_usd = 1000.0\n"));
+        let prices = "input_usd_per_million = 1.0\noutput_usd_per_million = 10.0\n";
+        self.write("house.toml", &format!("{house}{prices}"));
     }
 
     /// A process that has not been started.
@@ -183,6 +185,15 @@ impl Workspace {
         }
         all
     }
+}
+
+/// The text of `house.toml`, which ends with the keys of its model.
+fn house(llm: &ScriptedLlm, more: &str) -> String {
+    format!(
+        "[scenes]\nbuiltin = false\nallow_private_addresses = true\n{more}\
+         [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
+        llm.base_url()
+    )
 }
 
 impl ProcessOutput {

@@ -405,10 +405,9 @@ async fn waiting_program_continues_in_the_middle_of_a_line_after_a_kill() {
     let workspace = Workspace::bare();
     let scene = crate::crash::scene("Shelf", &[("Look", "read"), ("Reserve", "write")], backend.address());
     workspace.write("scenes/shelf/scene.toml", &scene);
-    let config = "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[execution]\nconfirm = \"never\"\n\
-         [planning]\nmaker = \"code\"\n[approval]\ncalls = \"writes\"\n";
-    let model = format!("[[llm.models]]\nname = \"m\"\nbase_url = \"{}\"\n", llm.base_url());
-    workspace.write("house.toml", &format!("{config}{model}"));
+    let more =
+        "[execution]\nconfirm = \"never\"\n[planning]\nmaker = \"code\"\n[approval]\ncalls = \"writes\"\n";
+    workspace.write_house(&llm, more);
 
     let server = Server::start(&workspace);
     let words = json!({"messages": [{"role": "user", "content": "Reserve both books"}], "session_id": "s"});

@@ -1,7 +1,6 @@
 //! Keys that may not approve the requests of their own user.
 
 use proscenium::access::Role;
-use proscenium::run::TenantId;
 use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
@@ -26,10 +25,8 @@ impl KeyedOffice {
     async fn open() -> Self {
         let (office, served) = Office::serve().await;
         let key = async |user: &str, no_own_approval: bool| {
-            let tenant = TenantId::new("acme").unwrap();
             let rules = KeyRules { no_own_approval, role: Role::Approver, ..KeyRules::default() };
-            let made = served.engine.store().create_key_with(&tenant, user, "", rules).await;
-            made.unwrap().1.expose().to_owned()
+            served.create_key("acme", user, rules).await.1
         };
         let (ada_barred, ada, bob_barred) =
             (key("ada", true).await, key("ada", false).await, key("bob", true).await);
@@ -37,8 +34,7 @@ impl KeyedOffice {
     }
 
     async fn post(&self, key: &str, path: &str, body: Value) -> Reply {
-        let request = self.served.request("POST", path).bearer_auth(key).json(&body);
-        Reply::of(request.send().await.unwrap()).await
+        self.served.send(key, "POST", path, &body).await
     }
 
     /// A waiting plan, requested with this key.
@@ -51,8 +47,7 @@ impl KeyedOffice {
     /// How the plan's run ends, or that it waits.
     async fn final_status(&self, plan: &Value) -> Value {
         let path = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
-        let request = self.served.request("GET", &path).bearer_auth(&self.ada);
-        let events = Reply::of(request.send().await.unwrap()).await.events();
+        let events = self.served.send(&self.ada, "GET", &path, &Value::Null).await.events();
         events.last().unwrap().data["status"].clone()
     }
 }

@@ -2,8 +2,7 @@
 
 use proscenium::access::Role;
 use proscenium::adapt::ExecutionLevel;
-use proscenium::run::TenantId;
-use proscenium::store::{KeyRules, SwitchKind};
+use proscenium::store::SwitchKind;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -101,16 +100,10 @@ async fn disabled_model_is_not_asked() {
 #[tokio::test]
 async fn drained_tenant_gets_no_new_runs_and_finishes_those_under_way() {
     let world = World::open(answers).await;
-    let store = world.served.engine.store();
-    let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
-    let (acme, rival) = (TenantId::new("acme").unwrap(), TenantId::new("rival").unwrap());
-    let ours = store.create_key_with(&acme, "ada", "", rules).await.unwrap().1.expose().to_owned();
-    let theirs = store.create_key_with(&rival, "rob", "", rules).await.unwrap().1.expose().to_owned();
+    let ours = world.served.key("acme", "ada", Role::Admin).await;
+    let theirs = world.served.key("rival", "rob", Role::Admin).await;
     world.served.wait_for_keys().await;
-    let send = async |key: &str, path: &str, body: &Value| {
-        let request = world.served.request("POST", path).bearer_auth(key).json(body);
-        Reply::of(request.send().await.unwrap()).await
-    };
+    let send = async |key: &str, path: &str, body: &Value| world.served.send(key, "POST", path, body).await;
     let mut body = ask("Book cell approved");
     (body["require_approval"], body["session_id"]) = (json!(true), json!("s"));
     assert_eq!(send(&ours, "/api/chat", &body).await.json()["status"], "waiting");

@@ -31,9 +31,7 @@ struct Company {
 impl Company {
     async fn open() -> Self {
         let (office, served) = Office::serve().await;
-        let key = async |user: &str, role: Role| {
-            made(&served, user, KeyRules { role, ..KeyRules::default() }).await
-        };
+        let key = async |user: &str, role: Role| served.key("acme", user, role).await;
         let (ada, bob) = (key("ada", Role::User).await, key("bob", Role::User).await);
         let (carl, cora) = (key("carl", Role::Approver).await, key("cora", Role::Approver).await);
         let (auditor, admin) = (key("audrey", Role::Auditor).await, key("root", Role::Admin).await);
@@ -90,12 +88,6 @@ impl Company {
     async fn open_approvals(&self, key: &str) -> Vec<Value> {
         self.get(key, "/api/approvals").await.json()["approvals"].as_array().unwrap().clone()
     }
-}
-
-async fn made(served: &ServedEngine, user: &str, rules: KeyRules) -> String {
-    let tenant = TenantId::new("acme").unwrap();
-    let made = served.engine.store().create_key_with(&tenant, user, "", rules).await;
-    made.unwrap().1.expose().to_owned()
 }
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -343,7 +335,7 @@ async fn idempotency_keys_are_scoped_to_their_user() {
 async fn expired_key_is_refused_with_the_reason() {
     let company = Company::open().await;
     let expires = Some("2020-01-01T00:00:00Z".parse().unwrap());
-    let key = made(&company.served, "ada", KeyRules { expires, ..KeyRules::default() }).await;
+    let key = company.served.create_key("acme", "ada", KeyRules { expires, ..KeyRules::default() }).await.1;
     company.get(&key, "/api/runs").await.assert_problem(401, "auth.expired");
 }
 

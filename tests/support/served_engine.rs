@@ -188,6 +188,13 @@ impl ServedEngine {
         Reply::of(self.request("POST", path).json(body).send().await.unwrap()).await
     }
 
+    /// Sends a request with a key, and a body if it is not null.
+    pub async fn send(&self, key: &str, method: &str, path: &str, body: &Value) -> Reply {
+        let request = self.request(method, path).bearer_auth(key);
+        let request = if body.is_null() { request } else { request.json(body) };
+        Reply::of(request.send().await.unwrap()).await
+    }
+
     /// Opens a connection and sends raw bytes.
     pub async fn raw(&self, bytes: &[u8]) -> TcpStream {
         let mut stream = TcpStream::connect(self.addr).await.unwrap();

@@ -11,10 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proscenium::access::Role;
 use proscenium::adapt::ConsultationOutcome;
 use proscenium::config::ConfigFlags;
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
 use proscenium::scene::Scene;
+use proscenium::store::KeyRules;
 use proscenium::tools::NativeTools;
 use proscenium::{Answer, Config, Engine, RunTicket, StartError};
 use tempfile::TempDir;
@@ -238,6 +240,18 @@ impl TestEngine {
         journal::assert_invariants(&finished);
         journal::assert_replayed(finished.answer.run_id, &finished.events, &self.engine.catalogue());
         finished
+    }
+
+    /// Creates a key for a user of a tenant: its id, and its text.
+    pub async fn create_key(&self, tenant: &str, user: &str, rules: KeyRules) -> (String, String) {
+        let tenant = TenantId::new(tenant).unwrap();
+        let (key, secret) = self.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
+        (key.id, secret.expose().to_owned())
+    }
+
+    /// The text of a new key with this role.
+    pub async fn key(&self, tenant: &str, user: &str, role: Role) -> String {
+        self.create_key(tenant, user, KeyRules { role, ..KeyRules::default() }).await.1
     }
 
     /// The stored events of a run.
