@@ -35,7 +35,7 @@ impl SummaryRoom {
             Ok(Ok(room)) => Ok(room),
             _ => {
                 let what = format!(
-                    "summaries in progress hold {MAX_TEXTS} bytes of documents, which is the bound; try again later"
+                    "summaries in progress hold {MAX_TEXTS} bytes of documents, which is the limit; try again later"
                 );
                 Err(Fault::new("summary.busy", what))
             }

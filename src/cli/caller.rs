@@ -99,7 +99,7 @@ fn same_flags(loaded: &LoadedConfig, address: &ServerRecord) -> Result<(), Failu
     }
     let names: Vec<String> = differing.iter().map(|(key, name)| format!("{name} (`{key}`)")).collect();
     let what = format!(
-        "the server at {} owns the data directory and answers with its own configuration, in which this is another: {}",
+        "the server at {} owns the data directory and answers with its own configuration, which differs in: {}",
         address.url,
         names.join(", ")
     );

@@ -152,7 +152,7 @@ pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
         code: "store.exposed".to_owned(),
         message: format!("its mode is {mode:o}: other users of this machine can reach what is stored there"),
         remedy: format!(
-            "the next command that owns the directory takes that from them; or run `chmod go= {}`",
+            "the next command that owns the directory removes this access; or run `chmod go= {}`",
             path.display()
         ),
     };

@@ -176,8 +176,9 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone, width: Option<us
 }
 
 /// The note about keys that were created before there were roles.
-pub(super) const MIGRATED: &str = "made before keys had roles, and approver since: it sees and decides what waits in \
-    its tenant, and no other user's things beside; `proscenium keys set-role ID ROLE` sets another, or this one for good";
+pub(super) const MIGRATED: &str = "created before keys had roles, so it is an approver: it sees and decides pending \
+    approvals of its tenant, and nothing else of other users; `proscenium keys set-role ID ROLE` sets another role, or \
+    confirms this one";
 
 fn role_text(key: &ApiKey) -> String {
     format!("{}{}", key.role.name(), if key.role_migrated { " (*)" } else { "" })
@@ -220,7 +221,7 @@ mod tests {
         0123456789abcdef  acme    keysersoze  approver      2026-05-04 09:00:00  -        -                    yes           the chatbot
         0123456789abcdef  acme    山田        approver (*)  2026-05-04 09:00:00  -        2026-05-05 09:00:00  no
 
-        (*) made before keys had roles, and approver since: it sees and decides what waits in its tenant, and no other user's things beside; `proscenium keys set-role ID ROLE` sets another, or this one for good
+        (*) created before keys had roles, so it is an approver: it sees and decides pending approvals of its tenant, and nothing else of other users; `proscenium keys set-role ID ROLE` sets another role, or confirms this one
         ");
         // On a terminal of 80 columns the ids stay whole: commands take no prefix of them.
         let mut out = Vec::new();

@@ -57,7 +57,7 @@ pub fn describe(
         }
         ApprovalSubject::Outcome { call } => {
             let (what, arguments) = called(state, call);
-            writeln!(out, "Waits for a person's word on what became of it: {what} with\n{arguments}")?;
+            writeln!(out, "Waits for a person to say what became of it: {what} with\n{arguments}")?;
             if let Some(CallStatus::Done { outcome: Outcome::Unknown { error } }) =
                 state.calls.get(&call).map(|call| &call.status)
             {

@@ -98,13 +98,13 @@ fn write_report(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io
     let places = replayed.differences.len() + replayed.more_differences;
     match places {
         0 => writeln!(out, "the current code decides the same")?,
-        some => writeln!(out, "the current code decides otherwise in {}", count(some, "place"))?,
+        some => writeln!(out, "the current code decides differently in {}", count(some, "place"))?,
     }
     if let Some(scenes) = replayed.scenes.as_ref().filter(|scenes| scenes.changed) {
         writeln!(
             out,
             "the scenes or their settings have changed since, or --config and --scenes name others (catalogue {}, \
-             now {}): questions are then worded otherwise, and replies may be read otherwise",
+             now {}): questions are then worded differently, and replies may be read differently",
             short_hash(&scenes.recorded),
             short_hash(&scenes.today)
         )?;
@@ -113,7 +113,7 @@ fn write_report(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io
     if worded > 0 {
         writeln!(
             out,
-            "worded otherwise today: {worded} of {}; the replies are taken as they were",
+            "worded differently today: {worded} of {}; the replies are taken as they were",
             count(held.questions, "question"),
         )?;
     }
@@ -173,7 +173,7 @@ fn pretty(value: &Value) -> String {
 
 fn worded_otherwise(out: &mut impl Write, wording: &PromptDifference) -> io::Result<()> {
     let (seq, call) = (wording.seq, wording.call);
-    writeln!(out, "\nevent {seq} model_asked [wording]: question {call} is worded otherwise")?;
+    writeln!(out, "\nevent {seq} model_asked [wording]: question {call} is worded differently")?;
     writeln!(out, "--- recorded: only its hash is known, {}", one_line(&wording.recorded))?;
     writeln!(out, "+++ today: {}", wording.today)?;
     match &wording.request {

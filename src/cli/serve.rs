@@ -140,7 +140,7 @@ async fn reload(engine: &Engine, cli: &Cli, address: &AddressFile, notices: &Ser
     let (loaded, faults) = super::read(cli);
     if !faults.0.is_empty() {
         notices.faults(&faults);
-        return notices.say("SIGHUP: the configuration has faults; the one before stays in force");
+        return notices.say("SIGHUP: the configuration has faults; the previous one stays in force");
     }
     let values = settings::value_hashes(&loaded);
     match engine.reload(loaded.config).await {
@@ -152,12 +152,12 @@ async fn reload(engine: &Engine, cli: &Cli, address: &AddressFile, notices: &Ser
             }
             notices.say("SIGHUP: configuration and scenes were read again");
             for key in restart {
-                notices.say(&format!("SIGHUP: {key} has changed; a restart puts that into force"));
+                notices.say(&format!("SIGHUP: {key} has changed; this takes effect after a restart"));
             }
         }
         Err(error) => {
             notices.failure(&engine::failed(error));
-            notices.say("SIGHUP: the configuration before stays in force");
+            notices.say("SIGHUP: the previous configuration stays in force");
         }
     }
 }

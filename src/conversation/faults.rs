@@ -13,7 +13,7 @@ pub(crate) fn queue_full(max_queued: usize) -> Fault {
 
 /// There is no room for another conversation.
 pub(crate) fn sessions_full(max_awake: usize) -> Fault {
-    let message = format!("{max_awake} conversations are awake, which is the bound; try again later");
+    let message = format!("{max_awake} conversations are loaded, which is the limit; try again later");
     Fault::new("engine.sessions_full", message)
 }
 

@@ -133,8 +133,8 @@ impl ConversationHold for RegistryHold<'_> {
 
 fn in_use(session: &SessionId) -> Fault {
     let what = format!(
-        "the document is there for no request any more, and session {session}, which remembers it, is at work: it forgets the \
-         document within an hour, or when the deletion is asked for again, once its request has ended"
+        "no request finds the document any more, but session {session}, which remembers it, is active: it forgets the document \
+         within an hour, or when you repeat the deletion after its request has ended"
     );
     Fault::new("document.in_use", what)
 }

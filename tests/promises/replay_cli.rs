@@ -67,7 +67,7 @@ fn exported_run_is_replayed_and_edits_are_shown() {
     assert!(started.status == 0 && started.out.contains(goes_on), "{}", started.out);
     let line = format!("event {last} run_completed [decision]: run_completed is due here in its place");
     assert!(
-        ran.out.contains("\nthe current code decides otherwise in 1 place\n") && ran.out.contains(&line),
+        ran.out.contains("\nthe current code decides differently in 1 place\n") && ran.out.contains(&line),
         "{}",
         ran.out
     );
@@ -92,7 +92,7 @@ fn changed_scene_wording_alone_is_no_difference() {
     let ran = workspace.run(&["replay", &run, "--scenes", "more"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.out.contains("the scenes or their settings have changed since"), "{}", ran.out);
-    assert!(ran.out.contains("worded otherwise today"), "{}", ran.out);
+    assert!(ran.out.contains("worded differently today"), "{}", ran.out);
     let ran = workspace.run(&["replay", &run, "--scenes", "more", "--diff"]);
     assert!(ran.out.contains("--- recorded: only its hash is known, "), "{}", ran.out);
     assert!(ran.out.contains("\"scene\":\"Orders\""), "today's words are shown: {}", ran.out);

@@ -33,7 +33,7 @@ fn summary(replayed: &ReplayReport) -> String {
         format!("event {} {} [{:?}]: {}\n", difference.seq, difference.event, difference.kind, difference.why)
     });
     let worded = replayed.wordings.iter().map(|wording| {
-        format!("event {} model_asked: {:?} is worded otherwise\n", wording.seq, wording.subject)
+        format!("event {} model_asked: {:?} is worded differently\n", wording.seq, wording.subject)
     });
     places.chain(worded).collect()
 }

@@ -98,7 +98,7 @@ pub(super) async fn end_crashed(
 }
 
 fn unrecoverable(why: &Fault) -> Fault {
-    Fault::new("run.unrecoverable", format!("the run cannot be carried on: {}", why.message))
+    Fault::new("run.unrecoverable", format!("the run cannot be continued: {}", why.message))
 }
 
 /// Ends a run that cannot be resumed, under a new epoch.

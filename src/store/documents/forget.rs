@@ -253,8 +253,8 @@ pub(super) async fn uses_of(
 /// The error for a document whose deletion has begun, where `what` is at work.
 pub(super) fn deletion_continues(id: DocumentId, what: &str) -> Error {
     let what = format!(
-        "the document {id} is there for no request any more, and {what} is at work: what is left is forgotten within an hour, or \
-         when the deletion is asked for again, once that has ended"
+        "no request finds the document {id} any more, but {what} is active: what is left is forgotten within an hour, or when \
+         you repeat the deletion after that has ended"
     );
     Error::new(ErrorCode::DocumentInUse, what)
 }
