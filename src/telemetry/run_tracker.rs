@@ -24,9 +24,7 @@ use super::plan_metrics::{PlanEnd, StepEnd, TrackedPlan, scope_of};
 use super::run_metrics::RunMetrics;
 use super::wait_time::{WaitIntervals, duration_nanos, seconds};
 use crate::llm::Purpose;
-use crate::run::{
-    Attempt, Envelope, Event, PlanMade, PlanScore, ProgramStop, Subject, SubjectFacts, TenantId, Usage,
-};
+use crate::run::{Envelope, Event, PlanMade, PlanScore, ProgramStop, Subject, SubjectFacts, TenantId, Usage};
 
 /// The destination of metrics, if enabled, and their label names.
 #[derive(Clone, Copy)]
@@ -257,12 +255,20 @@ impl RunTracker {
         match event {
             Event::ModelAsked { call, subject, .. } => self.model_asked(*call, *subject, at),
             Event::ModelReplied { call, reply, usage, millis, attempts } => {
-                self.model_replied(*call, at, *millis, *usage, attempts, Some(&reply.model), to);
+                let ask = self.question_ended(*call, at, *millis, *usage);
+                let purpose = ask.as_ref().map_or("", |ask| ask.purpose.name());
+                if let Some(ask) = &ask {
+                    log_lines::model_ended(&ask.span, *call, purpose, *millis, *usage);
+                }
+                record_attempts(attempts, *usage, (&self.tenant, &reply.model, purpose), to);
             }
             Event::ModelFailed { call, error, usage, millis, attempts } => {
-                if let Some(ask) = self.model_replied(*call, at, *millis, *usage, attempts, None, to) {
+                let ask = self.question_ended(*call, at, *millis, *usage);
+                let purpose = ask.as_ref().map_or("", |ask| ask.purpose.name());
+                record_attempts(attempts, *usage, (&self.tenant, "", purpose), to);
+                if let Some(ask) = &ask {
                     let span = log_lines::enabled(&ask.span, &self.span);
-                    log_lines::model_failed(span, *call, ask.purpose.name(), *millis, &error.code);
+                    log_lines::model_failed(span, *call, purpose, *millis, &error.code);
                 }
             }
             Event::ReplyRejected { call, problems } => log_lines::rejected(&self.span, *call, problems.len()),
@@ -352,28 +358,12 @@ impl RunTracker {
         step.and_then(|step| self.steps.get(&step)?.span.as_ref()).unwrap_or(&self.span)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of two events")]
-    fn model_replied(
-        &mut self,
-        call: u32,
-        at: Timestamp,
-        millis: u64,
-        usage: Usage,
-        attempts: &[Attempt],
-        replied: Option<&str>,
-        to: MetricSink<'_>,
-    ) -> Option<TrackedAsk> {
+    /// Counts what a question cost and how long it was waited for. Returns the question, if its beginning was seen.
+    fn question_ended(&mut self, call: u32, at: Timestamp, millis: u64, usage: Usage) -> Option<TrackedAsk> {
         self.usage += usage;
         let ask =
             self.model_calls.iter().position(|ask| ask.call == call).map(|i| self.model_calls.swap_remove(i));
         self.wait_intervals.add(at, duration_nanos(ask.as_ref().map(|ask| ask.asked_at), at, millis));
-        let purpose = ask.as_ref().map_or("", |ask| ask.purpose.name());
-        if let Some(ask) = &ask
-            && replied.is_some()
-        {
-            log_lines::model_ended(&ask.span, call, purpose, millis, usage);
-        }
-        record_attempts(attempts, usage, (&self.tenant, replied.unwrap_or_default(), purpose), to);
         ask
     }
 
