@@ -83,25 +83,17 @@ pub struct PartFunction {
     pub system: &'static str,
     /// The function that the model has to call.
     pub tool: ToolSpec,
-    /// Its name.
-    pub name: &'static str,
 }
 
 /// How a model is asked about a part of this kind.
 pub fn part_function(matter: SummaryMatter, kind: &SummaryPart) -> PartFunction {
     let is_turns = matter == SummaryMatter::Turns;
-    let (system, tool, name) = match kind {
-        SummaryPart::Chunk(_) => {
-            (if is_turns { TURN } else { CHUNK }, report_facts(), functions::REPORT_FACTS)
-        }
-        SummaryPart::RollUp(_) => {
-            (if is_turns { ROLL_UP_TURNS } else { ROLL_UP }, keep_facts(), functions::KEEP_FACTS)
-        }
-        SummaryPart::Whole(_) => {
-            (if is_turns { MEMORY } else { WHOLE }, write_summary(), functions::WRITE_SUMMARY)
-        }
+    let (system, tool) = match kind {
+        SummaryPart::Chunk(_) => (if is_turns { TURN } else { CHUNK }, report_facts()),
+        SummaryPart::RollUp(_) => (if is_turns { ROLL_UP_TURNS } else { ROLL_UP }, keep_facts()),
+        SummaryPart::Whole(_) => (if is_turns { MEMORY } else { WHOLE }, write_summary()),
     };
-    PartFunction { system, tool, name }
+    PartFunction { system, tool }
 }
 
 /// The material of a part.

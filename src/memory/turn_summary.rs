@@ -131,13 +131,13 @@ impl TurnSummary {
         let material = PartMaterial { kind: &kind, source: &self.source, facts: &facts, words: &words };
         let mut text = String::new();
         summaries::push_material(&mut text, &material, self.source.language());
-        let PartFunction { system, tool, name } = summaries::part_function(SummaryMatter::Turns, &kind);
+        let PartFunction { system, tool } = summaries::part_function(SummaryMatter::Turns, &kind);
         let is_whole = matches!(kind, SummaryPart::Whole(_));
         Request {
             purpose: Purpose::Summary,
             messages: vec![Message::System { text: system.to_owned() }, Message::User { text }],
+            choice: ToolChoice::Forced(tool.name.clone()),
             tools: vec![tool],
-            choice: ToolChoice::Forced(name.to_owned()),
             temperature: Some(0.0),
             max_output_tokens: Some(if is_whole { MAX_OUTPUT } else { summaries::MAX_OUTPUT }),
         }

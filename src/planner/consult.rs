@@ -94,7 +94,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, number: u32) -> R
             state.tries(Subject::Consultation { consultation: number, kind: consultation.subject.kind() });
     }
     let (system, tool) = (RECOVERY.to_owned(), choose_recovery(&ids));
-    let request = forced(state, Purpose::Recovery, system, data, tool, CHOOSE_RECOVERY, tries);
+    let request = forced(state, Purpose::Recovery, system, data, tool, tries);
     Request { max_output_tokens: Some(MAX_OUTPUT_TOKENS), ..request }
 }
 

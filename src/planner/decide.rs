@@ -41,7 +41,7 @@ pub(super) fn request(
     }
     let system = DECISION.to_owned();
     let tool = make_decision(&choices);
-    let request = forced(state, Purpose::Decision, system, data, tool, MAKE_DECISION, tries);
+    let request = forced(state, Purpose::Decision, system, data, tool, tries);
     Request { max_output_tokens: Some(MAX_OUTPUT_TOKENS), ..request }
 }
 

@@ -69,7 +69,7 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
         schema = output.clone();
     }
     let tries = state.tries(Subject::Node { step: number });
-    forced(state, Purpose::Node, NODE.to_owned(), data, report_node(schema), REPORT_NODE, tries)
+    forced(state, Purpose::Node, NODE.to_owned(), data, report_node(schema), tries)
 }
 
 /// The event that a reply of a node's model leads to.

@@ -96,7 +96,7 @@ pub(super) fn request(state: &RunState, number: u32) -> Request {
     }
     sections::push(&mut data, "request", words);
     let tries = state.tries(Subject::Path { step: number });
-    forced(state, Purpose::Path, PATH.to_owned(), data, plan_flow_path(&names), PLAN_FLOW_PATH, tries)
+    forced(state, Purpose::Path, PATH.to_owned(), data, plan_flow_path(&names), tries)
 }
 
 /// The event that a reply to the question for a path leads to.

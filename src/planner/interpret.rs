@@ -62,8 +62,7 @@ pub(super) fn request(
     sections::push(&mut data, "expected", &schema);
     sections::push(&mut data, "data", consultation.shape.as_deref().unwrap_or_default());
     let system = INTERPRETATION.to_owned();
-    let request =
-        forced(state, Purpose::Interpretation, system, data, interpret_data(), INTERPRET_DATA, tries);
+    let request = forced(state, Purpose::Interpretation, system, data, interpret_data(), tries);
     Request { max_output_tokens: Some(MAX_OUTPUT_TOKENS), ..request }
 }
 

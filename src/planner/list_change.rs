@@ -77,7 +77,7 @@ impl<'a> UnclearListReply<'a> {
         sections::push(&mut data, "reply", &self.words.text);
         let tries = self.state.tries(Subject::Node { step: self.step });
         let tool = change_lists(&self.options());
-        forced(self.state, Purpose::Node, CHANGE.to_owned(), data, tool, CHANGE_LISTS, tries)
+        forced(self.state, Purpose::Node, CHANGE.to_owned(), data, tool, tries)
     }
 
     /// The event that the model's answer leads to: the question is asked again, with the changed lists where the answer is

@@ -55,7 +55,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, about: u32, tries
     sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
     sections::push(&mut data, "request", state.request());
     let tool = adapt_plan(catalogue, shape, &state.patch_scope(about));
-    forced(state, Purpose::Adaptation, system, data, tool, ADAPT_PLAN, tries)
+    forced(state, Purpose::Adaptation, system, data, tool, tries)
 }
 
 /// The kinds of steps that a patch may contain: no steps of kind llm, which cannot find anything in place of a failed

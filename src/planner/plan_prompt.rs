@@ -12,7 +12,7 @@ use super::documents::push_documents;
 use super::facts::push_facts;
 use super::prompt::{common, context, conversation, forced, pending};
 use super::shortlist::{is_shortlisted, shortlist};
-use super::tools::{CREATE_PLAN, create_plan};
+use super::tools::create_plan;
 use crate::language;
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Purpose, Request, sections};
@@ -138,7 +138,7 @@ pub(super) fn request(state: &RunState, catalogue: &Catalogue, version: u32) -> 
     }
     sections::push(&mut data, "request", state.request());
     let tries = state.tries(Subject::Plan { version });
-    forced(state, Purpose::Plan, system, data, create_plan(catalogue, shape), CREATE_PLAN, tries)
+    forced(state, Purpose::Plan, system, data, create_plan(catalogue, shape), tries)
 }
 
 /// The sections that any author of steps is shown: the scenes, the time, the conversation, the user.

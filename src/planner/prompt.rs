@@ -22,7 +22,7 @@ use super::repair::repair;
 use super::required_reply::{RequiredReply, choices, required_reply};
 use super::shortlist;
 use super::summary;
-use super::tools::{CHECK_CONTINUATION, NEXT_CALL, ask_user, check_continuation, next_call, nullable};
+use super::tools::{NEXT_CALL, ask_user, check_continuation, next_call, nullable};
 use super::window;
 use crate::language::figures::untraced_figures;
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
@@ -168,15 +168,8 @@ fn continuation(state: &RunState, catalogue: &Catalogue, round: u32) -> Request 
     push_changes(state, &mut system, &mut data);
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
-    forced(
-        state,
-        Purpose::Continuation,
-        system,
-        data,
-        tool,
-        CHECK_CONTINUATION,
-        state.tries(Subject::Continuation { round }),
-    )
+    let tries = state.tries(Subject::Continuation { round });
+    forced(state, Purpose::Continuation, system, data, tool, tries)
 }
 
 /// A description of what a scene can do: its own one in the user's language, or its general description.
@@ -495,7 +488,6 @@ pub(super) fn forced(
     system: String,
     data: String,
     tool: ToolSpec,
-    name: &str,
     tries: &[u32],
 ) -> Request {
     let mut messages = vec![Message::System { text: system }, Message::User { text: data }];
@@ -503,8 +495,8 @@ pub(super) fn forced(
     Request {
         purpose,
         messages,
+        choice: ToolChoice::Forced(tool.name.clone()),
         tools: vec![tool],
-        choice: ToolChoice::Forced(name.to_owned()),
         temperature: Some(state.settings().temperature),
         max_output_tokens: None,
     }

@@ -56,15 +56,14 @@ pub fn summary_request(state: &RunState, source: Option<&SummarisedText>, subjec
     let owner = SummaryOwner::of(subject).map(|(owner, _)| owner);
     sections::push(&mut data, "purpose", owner.map_or("", |owner| state.summary_purpose(owner)));
     let kind = asked.as_ref().map_or(&SummaryPart::Chunk(0), |asked| &asked.kind);
-    let PartFunction { system, tool, name } = summaries::part_function(SummaryMatter::Documents, kind);
+    let PartFunction { system, tool } = summaries::part_function(SummaryMatter::Documents, kind);
     if let Some((asked, source)) = asked.as_ref().zip(source) {
         let facts = asked.facts();
         let words = asked.words(source, &facts);
         let material = PartMaterial { kind: &asked.kind, source, facts: &facts, words: &words };
         summaries::push_material(&mut data, &material, state.language().or(source.language()));
     }
-    let mut request =
-        forced(state, Purpose::Summary, system.to_owned(), data, tool, name, state.tries(subject));
+    let mut request = forced(state, Purpose::Summary, system.to_owned(), data, tool, state.tries(subject));
     request.max_output_tokens = Some(summaries::MAX_OUTPUT);
     request
 }

@@ -68,7 +68,7 @@ pub(super) fn request(state: &RunState, number: u32, step: &StepState) -> Reques
     sections::push(&mut data, "request", state.request());
     let schema = step.step.output.clone().unwrap_or_default();
     let tries = state.tries(Subject::Node { step: number });
-    forced(state, Purpose::Node, SYNTHESIS.to_owned(), data, report_node(schema), REPORT_NODE, tries)
+    forced(state, Purpose::Node, SYNTHESIS.to_owned(), data, report_node(schema), tries)
 }
 
 /// The event that a reply of the model leads to.
