@@ -35,7 +35,7 @@ const ONLY_DAYS: &[&str] = &[
     "neujahr", "neujahrstag", "epifania", "halloween", "nochebuena", "nochevieja", "ognissanti",
     "allerheiligen", "xmas",
 ];
-/// Names that are read as a day by the embedded rules only where the words around them say so: they are names of persons and
+/// Names that are read as a day by the offline model only where the words around them say so: they are names of persons and
 /// kinds of things, too.
 const ALSO_OTHERS: &[&str] = &[
     "christmas", "natale", "noel", "navidad", "vigilia", "epiphany", "easter", "pasqua", "ostern", "paques",

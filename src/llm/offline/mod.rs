@@ -138,11 +138,11 @@ fn reply_to(request: &Request, prompt: &PromptText) -> (String, Vec<ReplyCall>) 
         (Purpose::Answer, _) => (answer::answer(prompt), Vec::new()),
         (Purpose::Recovery, _) => forced(CHOOSE_RECOVERY, recovery::choose(request)),
         (Purpose::Decision, _) => forced(MAKE_DECISION, recovery::choose(request)),
-        // The embedded rules know no meaning of data.
+        // The offline model knows no meaning of data.
         (Purpose::Interpretation, _) => {
             forced(INTERPRET_DATA, json!({"reason": "no mapping is known", "mapping": []}))
         }
-        // The embedded rules leave a plan as it is.
+        // The offline model leaves a plan as it is.
         (Purpose::Adaptation, _) => forced(
             ADAPT_PLAN,
             json!({"reason": "no other plan is known", "remove": [], "replace": [], "add": []}),
