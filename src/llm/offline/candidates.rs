@@ -287,9 +287,11 @@ impl CandidateFinder<'_> {
             before.is_some_and(|t| t.is(&["der", "die", "das", "den", "dem"]))
                 && after.is_some_and(|t| t.is(&["von", "vom", "des", "fur"]))
         };
+        // "Wer ist Rossi?"
+        let is_asked_about = context.is_asked_about && token.is(COLOURED_NAMES);
         let is_german_noun = || {
             !opens
-                && !(context.is_asked_about && token.is(COLOURED_NAMES))
+                && !is_asked_about
                 && (!token.features().concepts.is_empty() || is_led())
                 && language::detect(self.source.text) == Some("de")
         };
