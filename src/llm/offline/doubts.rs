@@ -128,7 +128,6 @@ static ANYWHERE: &Patterns = patterns![
     "check/verify if/whether",
     "find out if/whether",
     "controlla/controllate/verifica/verificate/guarda/guardate se",
-    "pero no ahora/todavia/aun",
     "in theory",
     "hypothetically",
     "in teoria",
@@ -235,7 +234,7 @@ fn silent_tokens(request: &str, tokens: &[Token], quoted: &[bool]) -> Vec<bool> 
     }
     // "Mai" is a month, and a refusal in Italian. "Ayer" is a day, and a cue of a report in a language whose clauses are not read.
     for (token, silent) in tokens.iter().zip(&mut silent) {
-        *silent &= !token.is(&["mai", "ayer", "hier", "gestern", "ahora"]);
+        *silent &= !token.is(&["mai", "ayer", "hier", "gestern"]);
     }
     silent
 }

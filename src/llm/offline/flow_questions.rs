@@ -116,8 +116,10 @@ fn has_meaning(token: &Token) -> bool {
 fn is_thing(description: &str, token: &Token) -> bool {
     let word = token.features();
     let long = token.norm.chars().count() >= MIN_LETTERS;
+    // "What's the date today?" is not about data.
+    let is_likely = |other: &Token| !token.is(&["date", "dates"]) || other.norm == token.norm;
     let means = |other: &Token| {
-        has_meaning(other) && {
+        has_meaning(other) && is_likely(other) && {
             let alike = other.features().similarity(&word);
             alike > MEANS || long && alike >= MEANS
         }

@@ -70,6 +70,7 @@ fn question_about_things_that_only_the_flow_names_is_for_it() {
     }
     for request in [
         "order a pizza",
+        "What's the date today?",
         "review my text please",
         "what kind of person are you?",
         "what's the best pizza in town?",
