@@ -1,6 +1,7 @@
 //! Splits an utterance into clauses at words of sequence and addition. At a plain "e", "and" or comma it
 //! splits only if both sides are requests by themselves.
 
+use super::comparisons::asks_which_of;
 use super::connectives::{match_connective, match_reversal};
 use super::entities::Entities;
 use super::lexicon;
@@ -630,7 +631,12 @@ impl ClausePart<'_> {
                     && judge.only_varies_values(&self.span_text(current.0, current.1), &words, l)
             });
         let only_adds_time = self.only_adds_time(a, b) && !self.undoes_beside(current, next);
-        apart && !only_adds_time && !self.completes_statement(current, next, left, right, judge)
+        let before: Vec<&Token> = self.tokens[current.0..a].iter().filter(|token| token.word).collect();
+        let only_adds_name = self.tokens[a].capital() && asks_which_of(&before);
+        apart
+            && !only_adds_time
+            && !only_adds_name
+            && !self.completes_statement(current, next, left, right, judge)
     }
 }
 

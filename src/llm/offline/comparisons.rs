@@ -12,6 +12,14 @@ use super::routing::Hit;
 use super::text::{self, Token};
 use crate::language::function_words::AND;
 
+/// Whether words ask which of some names it is, before a further one: "which of Rome, Naples and …".
+pub(super) fn asks_which_of(words: &[&Token]) -> bool {
+    let mut words = words.iter();
+    let asks =
+        words.next().is_some_and(|word| word.is(WHICH)) && words.next().is_some_and(|word| word.is(OF));
+    asks && words.len() > 0 && words.all(|word| word.capital() || word.is_and())
+}
+
 /// Maximum number of turns whose results are compared.
 const MAX_TURNS: usize = 4;
 
@@ -20,6 +28,9 @@ const WHICH: &[&str] = &[
     "which", "what", "where", "who", "quale", "qual", "quali", "dove", "chi", "lequel", "laquelle", "quel",
     "quelle", "ou", "qui", "welche", "welcher", "welches", "wo", "wer", "cual", "donde", "quien",
 ];
+
+/// Words after these, before what it is one of.
+const OF: &[&str] = &["of", "between", "tra", "fra", "von", "de", "entre"];
 
 /// Orders to compare earlier results.
 static COMPARE: &Patterns = patterns![

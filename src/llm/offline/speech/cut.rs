@@ -1,6 +1,7 @@
 //! Cuts a sentence into clauses: where each begins, how it is joined, what opens it, and the mood of its own words.
 
 use super::{Act, ClauseJoin, ClauseOpener, ClauseUnit, ConditionPart, is_preamble_words, withdrawal};
+use crate::llm::offline::comparisons::asks_which_of;
 use crate::llm::offline::dates;
 use crate::llm::offline::exclusions::{EXCEPT, INSTEAD};
 use crate::llm::offline::mood::{self, ClauseMood, clause_mood};
@@ -91,7 +92,9 @@ impl<'a> SpeechReader<'a> {
     fn add_cut(&self, i: usize, words: &[&Token], join: ClauseJoin, marked: bool, cuts: &mut Vec<ClauseCut>) {
         let opener = self.opener(i, words, join, marked);
         let is_joined = join != ClauseJoin::Bare && join != ClauseJoin::Start;
-        let opens = is_joined && (join == ClauseJoin::But || self.opens_clause(words, join, marked));
+        let opens = is_joined
+            && !self.chooses_among_names(i)
+            && (join == ClauseJoin::But || self.opens_clause(words, join, marked));
         if opener == ClauseOpener::None && !opens && !self.is_final_no(i, words, marked) {
             return;
         }
@@ -107,6 +110,12 @@ impl<'a> SpeechReader<'a> {
         } else {
             cuts.push((at, join, opener));
         }
+    }
+
+    /// Whether a token is a name in a question for one of several: "which of Rome and Milan is warmer?".
+    fn chooses_among_names(&self, i: usize) -> bool {
+        let before: Vec<&Token> = self.tokens[self.first..i].iter().filter(|t| t.word).collect();
+        self.tokens[i].capital() && asks_which_of(&before)
     }
 
     /// Whether the words from a token up to the next punctuation mark take back what precedes them.

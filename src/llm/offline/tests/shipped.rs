@@ -41,6 +41,9 @@ fn shipped_scenes_are_routed_planned_and_filled() {
         Cerca un collega che si chiama Weber => find_user {"name": "Weber"}
         Che tempo fa a Milano e a Roma? => WeatherForecast_Get {"city": "Milano"}; WeatherForecast_Get {"city": "Roma"}
         Is it warmer in Rome or in Milan? => WeatherForecast_Get {"city": "Rome"}; WeatherForecast_Get {"city": "Milan"}
+        Which of Rome, Naples and Palermo is the warmest?
+            => WeatherForecast_Get {"city": "Rome"}; WeatherForecast_Get {"city": "Naples"}; WeatherForecast_Get {"city": "Palermo"}
+        Which of Rome and Milan is warmer? => WeatherForecast_Get {"city": "Rome"}; WeatherForecast_Get {"city": "Milan"}
         Write a poem about the sea => nothing
         What is the capital of Mongolia? => nothing
         Will I need an umbrella in Dublin tomorrow? What's the forecast?
