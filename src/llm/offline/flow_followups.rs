@@ -61,22 +61,28 @@ impl OfflinePlanner {
         let base = question.trim_end_matches(['?', '.', '!', ' ']);
         let value = self.values(new).into_iter().next_back()?;
         let own = self.values(base);
-        let alike = |other: &&Value| {
-            other.is_when == value.is_when
-                && (value.is_when || value.preposition.is_none() || other.preposition == value.preposition)
+        // "The number of customers": what follows a preposition is a name only with a capital, or after the same preposition.
+        let is_same = |other: &&Value| other.preposition == value.preposition;
+        let is_alike = |other: &&Value| {
+            other.is_when == value.is_when && (value.is_when || other.is_capital || is_same(other))
         };
-        let mut old = own.iter().filter(alike);
+        let alike: Vec<&Value> = own.iter().filter(is_alike).collect();
+        let same: Vec<&Value> = alike.iter().copied().filter(is_same).collect();
+        let old = match (alike.as_slice(), same.as_slice()) {
+            ([only], _) | (_, [only]) => Some(*only),
+            ([], _) if value.preposition.is_some() || value.is_when => None,
+            _ => return None,
+        };
         let said = new.get(value.place.clone())?;
-        match (old.next(), old.next()) {
-            (Some(old), None) => {
+        match old {
+            Some(old) => {
                 // "What about Berlin?" after "in Milan".
                 let keeps_preposition = value.preposition.is_none() && !value.is_day;
                 let start = if keeps_preposition { old.start } else { old.place.start };
                 let (before, after) = (base.get(..start)?, base.get(old.place.end..)?);
                 Some(format!("{before}{said}{after}?"))
             }
-            (None, _) if value.preposition.is_some() || value.is_when => Some(format!("{base} {said}?")),
-            _ => None,
+            None => Some(format!("{base} {said}?")),
         }
     }
 
@@ -113,6 +119,7 @@ impl OfflinePlanner {
                 preposition: lead.map(|i| tokens[i].norm.to_string()),
                 start: tokens[at].start,
                 is_when: when,
+                is_capital: tokens[at].capital(),
                 is_day: found.taken[at],
             });
             at = end;
@@ -131,6 +138,8 @@ struct Value {
     start: usize,
     /// Whether it is a day, a month or a year.
     is_when: bool,
+    /// Whether it begins with a capital.
+    is_capital: bool,
     /// Whether it is a day.
     is_day: bool,
 }

@@ -195,6 +195,8 @@ fn value_alone_completes_the_question_that_a_flow_answered_last() {
             "e ad aprile?",
             "Quanti ordini sono stati fatti ad aprile?",
         ),
+        ("What is the number of customers?", "and in Rome?", "What is the number of customers in Rome?"),
+        ("Quanti clienti abbiamo a Roma?", "e in Francia?", "Quanti clienti abbiamo in Francia?"),
         ("quanti clienti abbiamo a milano?", "e a roma?", "quanti clienti abbiamo a roma?"),
     ] {
         let plan = planned_after(&[(before, flow)], words);
