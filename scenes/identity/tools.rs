@@ -115,7 +115,7 @@ fn is_principal(person: &Person, context: &ToolContext) -> bool {
     person.username.eq_ignore_ascii_case(&context.principal.user)
 }
 
-/// Nobody of that name is an answer, not a failure. Whoever has it as a part of their name is told, too.
+/// Nobody of that name is an answer, not a failure. People who have it as a part of their name are told, too.
 fn not_found(asked: &str, directory: &Directory) -> Value {
     let mut answer = json!({"found": false, "username": asked, "name": null, "you": false});
     let matches = directory.matching(asked);

@@ -133,6 +133,7 @@ impl OfflinePlanner {
 struct Value {
     /// Where it is, in bytes.
     place: Range<usize>,
+    /// The preposition before it, if there is one.
     preposition: Option<String>,
     /// Where it begins without its preposition.
     start: usize,
